@@ -1,0 +1,5 @@
+"""`python -m agentworldbench` is `awb`."""
+
+from agentworldbench.cli.main import main
+
+main()

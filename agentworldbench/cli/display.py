@@ -1,0 +1,171 @@
+"""Shows the progress of a run: a live block on a terminal, plain lines in a log, or nothing.
+
+Reads `Progress` from the engine's thread; never slows it. Everything goes to standard error, so
+that tables on standard output stay clean.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from agentworldbench.engine.progress import Progress, Stage
+from agentworldbench.render.table import printable
+from agentworldbench.run import Watcher
+
+PLAIN_SECONDS: Final = 10.0
+
+
+@contextmanager
+def display(mode: str) -> Iterator[Watcher]:
+    """A watcher to hand to `run.execute`; `mode` is auto, live, plain or none."""
+    if mode == "auto":
+        mode = "live" if sys.stderr.isatty() else "plain"
+    if mode == "none":
+        yield lambda progress: None
+    elif mode == "plain":
+        yield from _plain()
+    else:
+        yield from _live()
+
+
+def _plain() -> Iterator[Watcher]:
+    last = time.monotonic()
+    latest: list[Progress] = []
+    lock = threading.Lock()
+
+    def watch(progress: Progress) -> None:
+        nonlocal last
+        with lock:
+            if not latest:
+                _say(opening(progress))
+                latest.append(progress)
+            if time.monotonic() - last >= PLAIN_SECONDS:
+                last = time.monotonic()
+                _say(status(progress))
+
+    try:
+        yield watch
+    finally:
+        if latest and sum(latest[0].due):
+            _say(status(latest[0]))
+
+
+def _live() -> Iterator[Watcher]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    latest: list[Progress] = []
+
+    def block() -> Text:
+        if not latest:
+            return Text("starting …")
+        return Text("\n".join(live_lines(latest[0])))
+
+    console = Console(stderr=True)
+    with Live(get_renderable=block, console=console, refresh_per_second=4, transient=True):
+
+        def watch(progress: Progress) -> None:
+            if not latest:
+                console.print(Text(opening(progress)))
+                latest.append(progress)
+
+        yield watch
+    if latest and sum(latest[0].due):
+        console.print(Text(status(latest[0])))
+
+
+def opening(progress: Progress) -> str:
+    """What this session is about to ask, and what it takes from earlier ones."""
+    predictions, verdicts = progress.due
+    if not predictions and not verdicts:
+        return "Nothing to ask: every prediction and verdict of this run is already stored."
+    return f"Asking for {predictions} predictions and {verdicts} verdicts."
+
+
+def status(progress: Progress) -> str:
+    """One line: counts, failures by class, tokens, cost, time."""
+    parts = [_stage("predictions", progress.predictions)]
+    if progress.verdicts.total:
+        parts.append(_stage("verdicts", progress.verdicts))
+    parts.append(_tokens(progress))
+    parts.append(_cost(progress))
+    if progress.retries:
+        parts.append(f"{progress.retries} retries")
+    parts.append(duration(progress.elapsed))
+    left = progress.seconds_left
+    if left and progress.in_flight:
+        parts.append(f"about {duration(left)} left")
+    return " · ".join(parts)
+
+
+def live_lines(progress: Progress) -> list[str]:
+    """The block on a terminal: a bar a stage, then money and time, then the last retry."""
+    lines = [_bar("predictions", progress.predictions)]
+    if progress.verdicts.total:
+        lines.append(_bar("verdicts", progress.verdicts))
+    left = progress.seconds_left
+    tail = [f"{progress.in_flight} in flight", _tokens(progress), _cost(progress), duration(progress.elapsed)]
+    lines.append("  " + " · ".join([*tail, f"about {duration(left)} left"] if left else tail))
+    if progress.retries:
+        lines.append(printable(f"  {progress.retries} retries, last {progress.last_retry}")[:150])
+    return lines
+
+
+def _stage(name: str, stage: Stage) -> str:
+    return f"{name} {stage.finished}/{stage.total}{_failed(stage)}"
+
+
+def _bar(name: str, stage: Stage) -> str:
+    filled = round(24 * stage.finished / stage.total) if stage.total else 24
+    return f"  {name:<12}{'█' * filled}{'░' * (24 - filled)} {stage.finished}/{stage.total}{_failed(stage)}"
+
+
+def _failed(stage: Stage) -> str:
+    if not stage.failures:
+        return ""
+    kinds = ", ".join(f"{kind} {count}" for kind, count in stage.failures.most_common())
+    return f" ({stage.failures.total()} failed: {kinds})"
+
+
+def _tokens(progress: Progress) -> str:
+    usage = progress.predictions.usage + progress.verdicts.usage
+    cached = f" ({_count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
+    return f"{_count(usage.prompt_tokens)} tokens in{cached}, {_count(usage.completion_tokens)} out"
+
+
+def _count(tokens: int | None) -> str:
+    if tokens is None:
+        return "?"
+    return str(tokens) if tokens < 10_000 else f"{tokens / 1000:.0f}k"
+
+
+def _cost(progress: Progress) -> str:
+    stages = (progress.predictions, progress.verdicts)
+    return cost_text(sum(stage.cost_usd for stage in stages), all(stage.cost_known for stage in stages))
+
+
+def cost_text(usd: float, known: bool) -> str:
+    """A cost, or that it is not known; never 0 for an unknown one."""
+    if known:
+        return f"{usd:.2f} USD" if usd >= 0.005 or usd == 0 else f"{usd:.4f} USD"
+    return "cost unknown" if not usd else f"cost at least {usd:.2f} USD"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(printable(line) + "\n")
+    sys.stderr.flush()

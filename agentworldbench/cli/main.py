@@ -1,0 +1,96 @@
+"""The command `awb`: registers the groups, and turns expected errors into one line and an exit code.
+
+Exit codes: 0 ok, 1 a bug or I/O failure, 2 usage, configuration, credentials or unreachable
+endpoint, 3 below the coverage asked for, 5 quota exhausted, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from agentworldbench.cli import data, leaderboard, run, tasks
+from agentworldbench.cli.lazy import LazyGroup
+from agentworldbench.errors import AwbError, Interrupted
+from agentworldbench.version import __version__
+
+app = typer.Typer(
+    name="awb",
+    cls=LazyGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain: importing rich takes as long as all the rest of `awb --help`
+    pretty_exceptions_enable=False,
+    context_settings={
+        "token_normalize_func": lambda token: token.replace("_", "-"),
+        "help_option_names": ["-h", "--help"],
+    },
+)
+run.register(app)
+app.add_typer(tasks.app, name="tasks")
+app.add_typer(data.app, name="data")
+app.add_typer(leaderboard.app, name="leaderboard")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"awb {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Evaluation harness for AgentWorldBench, the benchmark of language world models."""
+
+
+def main() -> NoReturn:
+    """Entry point of the command line."""
+    signal.signal(signal.SIGTERM, _terminate)
+    _read_dotenv()
+    try:
+        app()
+    except AwbError as problem:
+        code = _complain(problem)
+    except KeyboardInterrupt:
+        code = Interrupted.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    else:
+        code = 0
+    sys.exit(code)
+
+
+def _complain(problem: AwbError) -> int:
+    from agentworldbench.render.table import printable
+
+    typer.echo(f"awb: {printable(str(problem))}", err=True)
+    return problem.exit_code
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """SIGTERM stops a run as Ctrl-C does: what is in flight is given up, what is done stays."""
+    raise KeyboardInterrupt
+
+
+def _read_dotenv() -> None:
+    """Keys may stand in `.env` in the working directory; the environment wins."""
+    from pathlib import Path
+
+    if Path(".env").is_file():
+        from dotenv import load_dotenv
+
+        load_dotenv(".env", override=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Builds a command's flags from `RunConfig`, so that every knob is written down once.
+
+In: which stages a command covers, and a function that takes the given values. Out: a function with
+the signature that Typer reads. Flags keep the names people know from other harnesses; `-` and `_`
+are the same in flag names. A flag that is not given is None and leaves the configuration file or
+the default in force.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import typer
+from pydantic.fields import FieldInfo
+
+from agentworldbench.config import PANELS, RunConfig, Stage
+
+ConfigFile = typer.Option(
+    "--config", "-C", help="YAML file with the same names as the flags (underscores); flags win.",
+    rich_help_panel="Start here", show_default=False,
+)  # fmt: skip
+
+
+def with_options(
+    stages: Iterable[Stage], function: Callable[..., None], *positional: inspect.Parameter
+) -> Callable[..., None]:
+    """`function(values, config_file, **positional)` as a command with the options of `stages`."""
+    wanted = set(stages)
+    parameters = list(positional)
+    parameters.append(
+        inspect.Parameter(
+            "config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotated(Path, ConfigFile)
+        )
+    )
+    names = []
+    for name, field in _in_panel_order():
+        face = _face(field)
+        if wanted & set(face["stages"]):
+            names.append(name)
+            parameters.append(_parameter(name, field, face))
+
+    def command(**given: Any) -> None:
+        values = {name: given.pop(name) for name in names}
+        # Typer gives an empty list for a list option that was not given.
+        values = {name: value for name, value in values.items() if value not in (None, [])}
+        function(values, given.pop("config"), **given)
+
+    command.__name__ = function.__name__
+    command.__doc__ = function.__doc__
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _in_panel_order() -> list[tuple[str, FieldInfo]]:
+    fields = RunConfig.model_fields.items()
+    return sorted(fields, key=lambda item: PANELS.index(_face(item[1])["panel"]))
+
+
+def _face(field: FieldInfo) -> dict[str, Any]:
+    extra = field.json_schema_extra
+    assert isinstance(extra, dict)
+    face = extra["cli"]
+    assert isinstance(face, dict)
+    return face
+
+
+def _annotated(kind: Any, option: Any) -> Any:
+    from typing import Annotated
+
+    return Annotated[kind | None, option]
+
+
+def _parameter(name: str, field: FieldInfo, face: dict[str, Any]) -> inspect.Parameter:
+    flags = face["flags"] or ["--" + name.replace("_", "-")]
+    kind, many, choices = _kind(field.annotation)
+    text = field.description or ""
+    if choices:
+        text += f" [{'|'.join(choices)}]"
+    default = field.default
+    if default not in (None, False, (), {}) and not choices:
+        text += f" [default: {default:g}]" if isinstance(default, float) else f" [default: {default}]"
+    option = typer.Option(
+        *flags,
+        help=text.replace("[", "\\["),  # not markup
+        rich_help_panel=face["panel"],
+        show_default=False,
+        metavar=_metavar(name, kind, choices),
+    )
+    annotation = _annotated(list[str] if many else kind, option)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _kind(annotation: Any) -> tuple[Any, bool, tuple[str, ...]]:
+    """(type on the command line, may be repeated, choices) of a field."""
+    if get_origin(annotation) in (Union, UnionType):
+        annotation = next(part for part in get_args(annotation) if part is not type(None))
+    if get_origin(annotation) is Literal:
+        return str, False, get_args(annotation)
+    if get_origin(annotation) is tuple:
+        return str, True, ()
+    if annotation in (int, float, bool, Path):
+        return annotation, False, ()
+    return str, False, ()
+
+
+def _metavar(name: str, kind: Any, choices: tuple[str, ...]) -> str | None:
+    if kind is bool:
+        return None
+    known = {"model": "MODEL", "judge": "MODEL", "limit": "N|F|A-B", "tasks": "DOMAINS", "data": "DATA"}
+    if name in known:
+        return known[name]
+    if choices:
+        return "WORD"
+    return {int: "N", float: "X", Path: "DIR"}.get(kind, "JSON" if name.endswith("body") else "TEXT")

@@ -1,0 +1,83 @@
+"""`awb tasks list|show|validate`: the task files, bundled or one's own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Task files: how each domain is evaluated.")
+_Names = typer.Argument(
+    help="Domains, task files or folders of task files; default: the bundled ones.", metavar="[TASKS]…", show_default=False
+)  # fmt: skip
+
+
+@app.command("list")
+def list_tasks(names: Annotated[list[str] | None, _Names] = None) -> None:
+    """List tasks with observation kind, version and primary metrics."""
+    from agentworldbench.cli.output import print_tables
+    from agentworldbench.render.table import Table
+    from agentworldbench.task import load_tasks
+
+    tasks = load_tasks(names or ())
+    rows = [
+        (
+            task.domain,
+            str(task.version),
+            task.observation,
+            task.data_file,
+            ", ".join(task.primary),
+            task.description,
+        )
+        for task in tasks.values()
+    ]
+    columns = ("Domain", "Version", "Observation", "Data file", "Primary metrics", "What it is")
+    left = ("Domain", "Observation", "Data file", "Primary metrics", "What it is")
+    print_tables([Table(f"{len(rows)} tasks", columns, tuple(rows), left)])
+
+
+@app.command("show")
+def show(name: Annotated[str, typer.Argument(help="Domain or task file.", metavar="TASK")]) -> None:
+    """Print a task file as it stands, with its path and hash."""
+    from agentworldbench.task import load_tasks
+
+    for task in load_tasks([name]).values():
+        typer.echo(f"# {task.path}  sha256 {task.file_sha256()}")
+        typer.echo(task.path.read_text(encoding="utf-8"), nl=False)
+
+
+@app.command("validate")
+def validate(
+    names: Annotated[list[str] | None, _Names] = None,
+    data: Annotated[
+        str, typer.Option("--data", help="Data whose references are scored with every metric.")
+    ] = "mini",
+) -> None:
+    """Check task files, and that the true observation scores 1 on every metric of its task."""
+    from agentworldbench.dataset import open_dataset
+    from agentworldbench.errors import TaskError
+    from agentworldbench.prompts import reference_observation
+    from agentworldbench.scoring.metrics import score_observation
+    from agentworldbench.sources import resolve_source
+    from agentworldbench.task import load_tasks
+
+    tasks = load_tasks(names or ())
+    source = resolve_source(data)
+    both = {domain: task for domain, task in tasks.items() if domain in source.files}
+    dataset = open_dataset(source.files, both)
+    checked = dict.fromkeys(tasks, 0)
+    for ref in dataset.refs:
+        sample, task = dataset.load(ref), tasks[ref.domain]
+        for name, value in score_observation(
+            sample, task, reference_observation(sample, task)
+        ).values.items():
+            if value != 1.0:
+                raise TaskError(f"{task.path}: the reference of {ref.id} scores {value} on {name}, not 1")
+        checked[ref.domain] += 1
+    for domain, task in tasks.items():
+        gold = (
+            f"{checked[domain]} references score 1"
+            if checked[domain]
+            else f"no rows in {data} to check against"
+        )
+        typer.echo(f"ok  {domain:<10} {task.path}  ({gold})")

@@ -1,0 +1,230 @@
+"""Run configuration: every knob of the harness, once.
+
+An option is a field of `RunConfig` or it does not exist. The command line builds its flags from
+these fields (flag names, help panel and help text stand with each field), `--config file.yaml`
+holds the same names, and the Python API takes them as keyword arguments. Values are checked here;
+nothing is looked up, imported or contacted. Keys and tokens are never part of a configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from agentworldbench.errors import ConfigError
+from agentworldbench.records import Record
+from agentworldbench.yamlfile import did_you_mean, load_yaml
+
+Stage = Literal["predict", "judge", "data"]
+"""Which commands take an option: those that ask the model, those that ask a judge, those that read data."""
+
+PANELS = ("Start here", "Model", "Judge", "Which samples", "Speed and failures", "Output")
+
+
+def _option(
+    default: Any, panel: str, help: str, *flags: str, stages: tuple[Stage, ...] = ("predict",), **checks: Any
+) -> Any:
+    """A field with its command-line face; without flags the flag is the field's name."""
+    face: dict[str, Any] = {"panel": panel, "flags": list(flags), "stages": list(stages)}
+    return Field(default=default, description=help, json_schema_extra={"cli": face}, **checks)
+
+
+def _words(value: Any) -> Any:
+    """Lists from the command line and comma-separated strings alike."""
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return tuple(word.strip() for item in value for word in item.split(",") if word.strip())
+    return value
+
+
+def _one_or_more(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _mapping(value: Any) -> Any:
+    """A mapping, a JSON object, or `key=value,key=value` with JSON values where they parse."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text.startswith("{"):
+        try:
+            return json.loads(text)
+        except ValueError as problem:
+            raise ValueError(f"not a JSON object: {problem}") from None
+    result: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, raw = part.partition("=")
+        if not equals or not key.strip():
+            raise ValueError(f"expected key=value or a JSON object, got {part!r}")
+        try:
+            result[key.strip()] = json.loads(raw)
+        except ValueError:
+            result[key.strip()] = raw
+    return result
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Strings = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+Parameters = Annotated[dict[str, Any], BeforeValidator(_mapping)]
+
+_JUDGE: tuple[Stage, ...] = ("judge",)
+_ASK: tuple[Stage, ...] = ("predict", "judge")
+_LIMIT = re.compile(
+    r"(?P<first>[1-9]\d*)-(?P<last>[1-9]\d*)|(?P<count>[1-9]\d*)|(?P<fraction>0?\.\d*[1-9]\d*|1\.0)"
+)
+
+
+class RunConfig(Record):
+    """One evaluation: what is asked of whom, about which samples, and how patiently."""
+
+    # Start here
+    model: str | None = _option(
+        None, "Start here", "Model to evaluate: baseline/copy-last, replay/RUN, openai-api/NAME with --base-url, "
+        "or any LiteLLM name such as openai/gpt-5.4.", "--model", "-m")  # fmt: skip
+    judge: Strings = _option(
+        (), "Start here", "Judge model, written like --model; may be given several times. Without it nothing is "
+        "judged: predictions and rule metrics only.", "--judge", stages=_JUDGE)  # fmt: skip
+    data: str = _option(
+        "mini", "Start here", "mini (bundled), official (the benchmark, from the Hugging Face hub), "
+        "hf:REPO[@REVISION], or a folder of {domain}_test.jsonl files.", "--data", stages=("predict", "data"))  # fmt: skip
+    tasks: Words = _option(
+        (), "Start here", "Domains, task files or folders of task files, comma-separated; default: every domain "
+        "that the data has.", "--tasks", "-t", "--domains", stages=("predict", "data"))  # fmt: skip
+    limit: str | None = _option(
+        None, "Start here", "Per domain: a number of samples, a fraction such as 0.1 (both a seeded draw), or rows "
+        "a-b in file order.", "--limit", "-L")  # fmt: skip
+    output: Path | None = _option(
+        None, "Start here", "Run directory; the same command on it resumes. Default: runs/<model>-<data>-<digest>.",
+        "--output", "-o")  # fmt: skip
+
+    # Model
+    base_url: str | None = _option(
+        None, "Model", "Root of an OpenAI-compatible server, for example http://127.0.0.1:8000/v1.",
+        "--base-url", "--model-base-url")  # fmt: skip
+    temperature: float | None = _option(
+        None, "Model", "Sampling temperature; default: the task's (0.6).", ge=0
+    )
+    top_p: float | None = _option(None, "Model", "Nucleus sampling; default: the server's.", gt=0, le=1)
+    max_tokens: int | None = _option(
+        None, "Model", "Most tokens of one answer, reasoning included; default: the task's (32768).", ge=1)  # fmt: skip
+    max_context: int | None = _option(
+        None, "Model", "Context length in tokens; answers are shortened and over-long prompts refused by it.", ge=1)  # fmt: skip
+    min_output: int = _option(
+        512, "Model", "A sample whose prompt leaves fewer tokens than this is context_overflow and not sent.", ge=1)  # fmt: skip
+    seed: int | None = _option(
+        None, "Model", "Seeds the order of work and the draw of --limit, and gives each request a seed of its own.")  # fmt: skip
+    gen_kwargs: Parameters = _option(
+        {}, "Model", "More sampling parameters as key=value,… or JSON; they are sent as given.", "--gen-kwargs")  # fmt: skip
+    extra_body: Parameters = _option(
+        {}, "Model", "JSON object merged into the request body as it stands.", "--extra-body")  # fmt: skip
+
+    # Judge
+    judge_base_url: Strings = _option(
+        (), "Judge", "Server of the judge; once for all judges, or once for each in their order.",
+        "--judge-base-url", stages=_JUDGE)  # fmt: skip
+    judge_temperature: float | None = _option(
+        None, "Judge", "Default: the protocol's (builtin: 0).", stages=_JUDGE, ge=0)  # fmt: skip
+    judge_max_tokens: int | None = _option(
+        None, "Judge", "Default: the protocol's (builtin: 8192).", stages=_JUDGE, ge=1)  # fmt: skip
+    judge_max_context: int | None = _option(
+        None, "Judge", "Context length of the judge in tokens.", stages=_JUDGE, ge=1)  # fmt: skip
+    judge_attempts: int = _option(
+        3, "Judge", "How often a judge is asked until its reply holds a verdict.", stages=_JUDGE, ge=1, le=20)  # fmt: skip
+    judge_json_schema: bool = _option(
+        False, "Judge", "Ask the judge's server for structured output.", "--judge-json-schema", stages=_JUDGE)  # fmt: skip
+    judge_extra_body: Parameters = _option(
+        {}, "Judge", "JSON object merged into the judge's request body.", "--judge-extra-body", stages=_JUDGE)  # fmt: skip
+    no_judge: bool = _option(
+        False, "Judge", "Predict only, whatever --judge or the configuration file says.",
+        "--no-judge", "--predict-only", stages=_JUDGE)  # fmt: skip
+    protocol: Literal["builtin"] = _option(
+        "builtin", "Judge", "Prompts, extraction, reading of verdicts and failure policy under one name.")  # fmt: skip
+
+    # Which samples
+    sample_id: Strings = _option(
+        (), "Which samples", "Only this sample; may be given several times.", "--sample-id")  # fmt: skip
+    limit_trajectories: int | None = _option(
+        None, "Which samples", "Per domain: a seeded draw of whole trajectories.", "--limit-trajectories", ge=1)  # fmt: skip
+
+    # Speed and failures
+    max_connections: int = _option(
+        16, "Speed and failures", "Requests in flight at one endpoint.",
+        "--max-connections", "--num-concurrent", "-j", stages=_ASK, ge=1, le=4096)  # fmt: skip
+    max_retries: int = _option(
+        6, "Speed and failures", "Further attempts after a transient failure (429, 5xx, network, timeout).",
+        stages=_ASK, ge=0)  # fmt: skip
+    timeout: float = _option(
+        1800.0, "Speed and failures", "Seconds one attempt may take; long reasoning needs many.", stages=_ASK, gt=0)  # fmt: skip
+    retry_failed: bool = _option(
+        False, "Speed and failures", "On a resumed run, ask again also where the answer itself was the failure.",
+        "--retry-failed", stages=_ASK)  # fmt: skip
+    fail_on_error: float | None = _option(
+        None, "Speed and failures", "Exit with 3 when more than this share of the samples (0 to 1) has no score.",
+        "--fail-on-error", stages=_ASK, ge=0, le=1)  # fmt: skip
+    yes: bool = _option(
+        False, "Speed and failures", "Do not ask before spending more than 20 USD.", "--yes", "-y", stages=_ASK)  # fmt: skip
+    dry_run: bool = _option(
+        False, "Speed and failures", "Say what would be asked, and stop.", "--dry-run", stages=_ASK)  # fmt: skip
+
+    # Output
+    display: Literal["auto", "live", "plain", "none"] = _option(
+        "auto", "Output", "Progress: live on a terminal, plain lines elsewhere, or none.", stages=_ASK)  # fmt: skip
+
+    @field_validator("limit", mode="before")
+    @classmethod
+    def _limit_form(cls, value: Any) -> Any:
+        if value is None:
+            return None
+        match = _LIMIT.fullmatch(str(value).strip())
+        if not match:
+            raise ValueError("expected a number of samples (10), a fraction (0.1), or rows a-b (1-20)")
+        if match["first"] and int(match["last"]) < int(match["first"]):
+            raise ValueError("the range ends before it begins")
+        return match.group()
+
+    @field_validator("extra_body", "judge_extra_body", "gen_kwargs")
+    @classmethod
+    def _no_secrets(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for key in value:
+            if re.search(r"api_?key|secret|passw|authorization|^(access_|auth_)?token$", key, re.IGNORECASE):
+                raise ValueError(f"'{key}' looks like a credential; keys come from the environment only")
+        return value
+
+    @model_validator(mode="after")
+    def _urls_fit_judges(self) -> RunConfig:
+        if len(self.judge_base_url) > 1 and len(self.judge_base_url) != len(self.judge):
+            raise ValueError("--judge-base-url stands once, or once for each --judge")
+        return self
+
+    def judge_url(self, position: int) -> str | None:
+        """Base URL of the judge at `position`, or None."""
+        if not self.judge_base_url:
+            return None
+        return self.judge_base_url[position if len(self.judge_base_url) > 1 else 0]
+
+
+def make_config(values: Mapping[str, Any], file: Path | None = None) -> RunConfig:
+    """Configuration from a YAML file (optional) with `values` on top.
+
+    Raises ConfigError naming the flag or file:line that is wrong.
+    """
+    base = load_yaml(file, RunConfig, ConfigError) if file else RunConfig()
+    given = {name: value for name, value in values.items() if value is not None}
+    for name in given:
+        if name not in RunConfig.model_fields:
+            raise ConfigError(f"unknown option '{name}'{did_you_mean(name, RunConfig.model_fields)}")
+    try:
+        return RunConfig.model_validate(base.model_dump(exclude_unset=True) | given)
+    except ValidationError as problem:
+        detail = problem.errors()[0]
+        flag = "--" + str(detail["loc"][0]).replace("_", "-") + ": " if detail["loc"] else ""
+        message = detail["msg"].removeprefix("Value error, ")
+        # Mappings are not echoed: one of them may hold a key that does not belong there.
+        got = f" (got {detail['input']!r:.80})" if detail["loc"] and "{" not in str(detail["input"]) else ""
+        raise ConfigError(f"{flag}{message}{got}") from None

@@ -1,0 +1,62 @@
+"""The one tree of errors that a user can meet.
+
+Everything the harness refuses or gives up on is an `AwbError` with one line that says what was
+wrong, where (file:line, field, endpoint) and what to do. `cli/` prints that line without a
+traceback and exits with the class's code; any other exception is a bug and shows its traceback.
+
+    AwbError (2)
+    ├── ConfigError            flags, configuration files, incompatible run directory
+    ├── TaskError              a task YAML
+    ├── DataError              a data folder, file or row
+    ├── CredentialsError       a missing or refused key
+    ├── EndpointError          an endpoint that cannot be reached or has no such model
+    ├── QuotaError (5)         the account's quota is exhausted
+    ├── StoreError (1)         a run directory that cannot be read or written
+    └── Interrupted (130)      stopped by the user; what is done stays
+"""
+
+from __future__ import annotations
+
+
+class AwbError(Exception):
+    """Base of all expected errors. `exit_code` is what the command line exits with."""
+
+    exit_code = 2
+
+
+class ConfigError(AwbError):
+    """Wrong or contradictory configuration, or a run directory made with another one."""
+
+
+class TaskError(AwbError):
+    """A task file that is not what `task.py` describes; the message carries file:line."""
+
+
+class DataError(AwbError):
+    """Data that is missing or malformed; the message carries file:line where there is one."""
+
+
+class CredentialsError(AwbError):
+    """A key is missing in the environment or was refused by the endpoint."""
+
+
+class EndpointError(AwbError):
+    """An endpoint could not be reached, or does not serve the model asked for."""
+
+
+class QuotaError(AwbError):
+    """The provider says that the account has no quota left."""
+
+    exit_code = 5
+
+
+class StoreError(AwbError):
+    """A run directory that cannot be read, locked or written."""
+
+    exit_code = 1
+
+
+class Interrupted(AwbError):
+    """The user stopped the run; everything journaled stays and the same command continues."""
+
+    exit_code = 130

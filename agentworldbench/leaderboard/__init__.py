@@ -1,0 +1,1 @@
+"""Leaderboard entries as data: one JSON file each, validated, grouped, never mixed."""

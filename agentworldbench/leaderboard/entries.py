@@ -1,0 +1,102 @@
+"""Entries: what stands in `leaderboards/entries/<slug>.json`, and which of them may share a ranking.
+
+An entry is `measured` (by a run), `verified` (replayed by a maintainer) or `reported` (taken from a
+publication). Entries are compared only inside a group: same kind of score, data, protocol and
+judge. A rank needs at least 99 % coverage in every domain; a reported row whose coverage is not
+published is listed by its score and has no rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import ValidationError
+
+from agentworldbench.errors import DataError
+from agentworldbench.records import Record
+from agentworldbench.resources import asset
+
+RANK_COVERAGE: Final = 0.99
+
+
+class EntrySource(Record):
+    """Where a reported row stands."""
+
+    title: str
+    identifier: str
+    location: str
+    url: str
+
+
+class Group(Record):
+    """What must be equal for two entries to stand in one table."""
+
+    score: Literal["judge", "rules"]
+    data: str
+    data_revision: str | None
+    protocol: str
+    judge: str | None
+
+
+class Entry(Record):
+    """One row of a leaderboard. Scores are 0-100 by domain; `coverage` is None where undisclosed.
+
+    `stated_overall` is printed in the source, `computed_overall` the plain mean of the domains.
+    """
+
+    schema_version: Literal[1] = 1
+    slug: str
+    model: str
+    status: Literal["measured", "reported", "verified"]
+    group: Group
+    scores: dict[str, float]
+    coverage: dict[str, float] | None
+    stated_overall: float | None
+    computed_overall: float
+    note: str | None = None
+    source: EntrySource | None = None
+
+    @property
+    def overall(self) -> float:
+        """The number to sort by: as stated where a source states one."""
+        return self.computed_overall if self.stated_overall is None else self.stated_overall
+
+    @property
+    def rankable(self) -> bool:
+        """Whether the entry may carry a rank."""
+        return self.coverage is not None and all(value >= RANK_COVERAGE for value in self.coverage.values())
+
+
+def load_entries(folder: Path | None = None) -> list[Entry]:
+    """All entries of a folder (default: the bundled ones). Raises DataError naming the file."""
+    entries = []
+    for path in sorted((folder or asset("leaderboards", "entries")).glob("*.json")):
+        try:
+            entry = Entry.model_validate_json(path.read_text(encoding="utf-8"))
+        except (ValidationError, OSError) as problem:
+            raise DataError(f"{path}: not a leaderboard entry: {str(problem).splitlines()[0]}") from problem
+        if entry.slug != path.stem:
+            raise DataError(f"{path}: slug '{entry.slug}' is not the file's name")
+        entries.append(entry)
+    return entries
+
+
+def grouped(entries: Iterable[Entry]) -> list[tuple[Group, list[Entry]]]:
+    """Groups with their entries, best first, equal scores by name."""
+    groups: dict[str, tuple[Group, list[Entry]]] = {}
+    for entry in entries:
+        groups.setdefault(entry.group.model_dump_json(), (entry.group, []))[1].append(entry)
+    return [
+        (group, sorted(some, key=lambda entry: (-entry.overall, entry.model)))
+        for group, some in sorted(groups.values(), key=lambda item: item[0].model_dump_json())
+    ]
+
+
+def ranks(entries: list[Entry]) -> list[int | None]:
+    """Rank of each entry of one group: 1 + number of rankable entries with a higher score."""
+    scores = [entry.overall for entry in entries if entry.rankable]
+    return [
+        1 + sum(score > entry.overall for score in scores) if entry.rankable else None for entry in entries
+    ]

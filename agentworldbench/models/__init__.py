@@ -1,0 +1,47 @@
+"""From a model string to a backend: the literal table of schemes, and nothing else.
+
+baseline/NAME           anchors without a model
+replay/RUN|FILE         stored answers
+openai-api/NAME         an OpenAI-compatible server at --base-url
+NAME with --base-url    the same, when NAME's first part is no LiteLLM provider
+anything else           LiteLLM, as it stands
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from agentworldbench.errors import ConfigError
+from agentworldbench.models.base import Connection, Model
+from agentworldbench.models.providers import LITELLM_PROVIDERS
+from agentworldbench.task import Task
+
+SCHEMES: Final = ("baseline", "replay", "openai-api")
+
+
+def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -> Model:
+    """Build the backend of `name`. Raises ConfigError for a string that leads nowhere."""
+    scheme, slash, rest = name.partition("/")
+    if scheme in SCHEMES and not rest:
+        raise ConfigError(f"model '{name}': a name must follow '{scheme}/'")
+    if scheme in ("baseline", "replay") and connection.base_url:
+        raise ConfigError(f"model '{name}': takes no --base-url")
+    if scheme == "baseline":
+        from agentworldbench.models.baseline import BaselineModel
+
+        return BaselineModel(name, tasks)
+    if scheme == "replay":
+        from agentworldbench.models.replay import ReplayModel
+
+        return ReplayModel(name)
+    if scheme == "openai-api" or (connection.base_url and not (slash and scheme in LITELLM_PROVIDERS)):
+        from agentworldbench.models.openai_api import OpenAIModel
+
+        return OpenAIModel(name, rest if scheme == "openai-api" else name, connection)
+    from agentworldbench.models.litellm_api import LiteLLMModel
+
+    return LiteLLMModel(name, connection)
+
+
+__all__ = ["SCHEMES", "Connection", "Model", "create_model"]

@@ -1,0 +1,107 @@
+"""What a provider's refusal means: HTTP status and message to a typed failure.
+
+In: status, decoded error body, headers. Out: a `CallFailure` with its class and the server's
+wish how long to wait. The wordings of over-long prompts, exhausted quotas and missing models are
+those that the servers people use really send; a status alone often says too little (429 is both a
+rate limit and an empty account, 400 both a bad parameter and a long prompt).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from agentworldbench.models.base import one_line
+from agentworldbench.records import CallFailure, Failure, FailureKind
+
+MAX_WAIT: Final = 600.0
+"""Longest wait in seconds that a server may ask for; more is cut to this."""
+
+_OVERFLOW = re.compile(
+    r"maximum context length|context.?length.?exceeded|context window|exceed(s|ed)? (the )?(configured |available )?"
+    r"(context|limit of \d+)|longer than the model'?s? context|exceeds the maximum allowed length|prompt is too long|"
+    r"input token count.*exceeds|request_too_large|input is too long|too many tokens|available context size",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(
+    r"insufficient_quota|exceeded your current quota|credit balance is too low|billing|payment required|out of credits",
+    re.IGNORECASE,
+)
+_RETRYABLE_QUOTA = re.compile(r"retry.?(delay|in|after)|per.?minute|per.?second|requests per", re.IGNORECASE)
+_MODEL_MISSING = re.compile(
+    r"model_not_found|model [`'\"]?[\w./:-]+[`'\"]? (does not exist|not found|is not found)|no such model|unknown model",
+    re.IGNORECASE,
+)
+_FILTER = re.compile(r"content_filter|content management policy|content policy|safety system", re.IGNORECASE)
+
+_BY_STATUS: Final[dict[int, FailureKind]] = {
+    401: FailureKind.AUTHENTICATION,
+    402: FailureKind.QUOTA,
+    403: FailureKind.AUTHENTICATION,
+    404: FailureKind.MODEL_MISSING,
+    408: FailureKind.TIMEOUT,
+    413: FailureKind.CONTEXT_OVERFLOW,
+    429: FailureKind.RATE_LIMIT,
+}
+
+
+def kind_of(status: int, message: str) -> FailureKind:
+    """Class of an HTTP error from its status and the text of its body."""
+    if status == 429:
+        spent = _QUOTA.search(message) and not _RETRYABLE_QUOTA.search(message)
+        return FailureKind.QUOTA if spent else FailureKind.RATE_LIMIT
+    if status in (400, 422, 500, 503):
+        if _OVERFLOW.search(message):
+            return FailureKind.CONTEXT_OVERFLOW
+        if _MODEL_MISSING.search(message):
+            return FailureKind.MODEL_MISSING
+        if _QUOTA.search(message) and status < 500:
+            return FailureKind.QUOTA
+        if _FILTER.search(message):
+            return FailureKind.CONTENT_FILTER
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return FailureKind.PROVIDER_ERROR if status >= 500 else FailureKind.BAD_REQUEST
+
+
+def call_failure(
+    status: int, message: str, headers: Mapping[str, str] | None = None, secrets: tuple[str, ...] = ()
+) -> CallFailure:
+    """Failure of one request from what the server sent."""
+    kind = kind_of(status, message)
+    failure = Failure(kind=kind, message=one_line(message, secrets) or f"HTTP {status}", status=status)
+    return CallFailure(failure=failure, retry_after=retry_after(headers or {}))
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Seconds to wait from `retry-after-ms` or `Retry-After` (seconds or a date), at most MAX_WAIT.
+
+    None for a missing, negative or unreadable value: the caller's own back-off applies.
+    """
+    low = {name.lower(): value.strip() for name, value in headers.items()}
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = low.get(name, "")
+        if re.fullmatch(r"\d{1,9}(\.\d+)?", value):
+            return min(float(value) * scale, MAX_WAIT)
+    try:
+        date = parsedate_to_datetime(low.get("retry-after", ""))
+    except (ValueError, TypeError):
+        return None
+    moment = now or datetime.now(UTC)
+    wait = (date if date.tzinfo else date.replace(tzinfo=UTC)) - moment
+    return min(max(wait.total_seconds(), 0.0), MAX_WAIT)
+
+
+def error_text(body: Any, default: str) -> str:
+    """The message inside a decoded error body, whatever its shape, with code and type in front."""
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        if isinstance(inner, dict):
+            message = inner.get("message") or inner.get("detail") or default
+            extras = [str(inner[name]) for name in ("code", "type", "param") if inner.get(name)]
+            return f"{message} ({', '.join(extras)})" if extras else str(message)
+        return str(inner)
+    return str(body) if body else default

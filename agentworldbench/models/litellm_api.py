@@ -1,0 +1,190 @@
+"""Every hosted provider, through LiteLLM: the model string goes to it as it stands.
+
+LiteLLM's own retries are off, every call has an explicit timeout, nothing is dropped silently
+(`drop_params` stays off: a parameter that a provider does not take is adapted visibly), and its
+price table is the one in the wheel, so that nothing is contacted at import. Importing it takes
+seconds, so that happens when the first such model is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from agentworldbench.errors import ConfigError, CredentialsError
+from agentworldbench.models.adapt import Adaptation
+from agentworldbench.models.base import Connection, one_line, public_url
+from agentworldbench.models.chat import read_chat, request_body
+from agentworldbench.models.failures import call_failure
+from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request
+
+_BY_CLASS = {
+    "AuthenticationError": FailureKind.AUTHENTICATION,
+    "PermissionDeniedError": FailureKind.AUTHENTICATION,
+    "NotFoundError": FailureKind.MODEL_MISSING,
+    "ContextWindowExceededError": FailureKind.CONTEXT_OVERFLOW,
+    "ContentPolicyViolationError": FailureKind.CONTENT_FILTER,
+    "Timeout": FailureKind.TIMEOUT,
+    "UnsupportedParamsError": FailureKind.BAD_REQUEST,
+}
+
+
+def load_litellm() -> Any:
+    """Import LiteLLM without its network requests and its chatter."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_LOG", "ERROR")
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.drop_params = False
+    litellm.telemetry = False
+    return litellm
+
+
+class LiteLLMModel:
+    """One model of one provider. Raises ConfigError when LiteLLM knows no such provider."""
+
+    local = False
+
+    def __init__(self, name: str, connection: Connection) -> None:
+        self._litellm = load_litellm()
+        try:
+            _, self.provider, _, _ = self._litellm.get_llm_provider(name, api_base=connection.base_url)
+        except self._litellm.exceptions.BadRequestError:
+            raise ConfigError(
+                f"model '{name}': not a provider that LiteLLM knows; write PROVIDER/NAME (openai/…, anthropic/…, "
+                "gemini/…), or give --base-url for a server of your own"
+            ) from None
+        self.name = name
+        self._connection = connection
+        self._url = public_url(connection.base_url)
+        self._adaptation = Adaptation()
+        self.endpoint: str | None = f"{self._url or self.provider} via litellm"
+        known = (
+            self._litellm.model_cost.get(name) or self._litellm.model_cost.get(name.partition("/")[2]) or {}
+        )
+        self._prices: dict[str, Any] = known
+        self.context: int | None = connection.max_context or known.get("max_input_tokens")
+
+    def identity(self) -> dict[str, Any]:
+        """Backend, model string and, where one was given, the URL."""
+        return {"backend": "litellm", "name": self.name, "base_url": self._url}
+
+    def price(self) -> tuple[float, float] | None:
+        """Prices of LiteLLM's shipped table in USD per token; None when it has none."""
+        prompt, completion = (
+            self._prices.get("input_cost_per_token"),
+            self._prices.get("output_cost_per_token"),
+        )
+        return None if prompt is None or completion is None else (float(prompt), float(completion))
+
+    async def check(self) -> None:
+        """The provider's key must stand in the environment; nothing is sent."""
+        if self._connection.base_url and self._api_key():
+            return
+        missing = self._litellm.validate_environment(self.name)["missing_keys"]
+        if missing and not self._api_key():
+            raise CredentialsError(
+                f"model '{self.name}': no credentials; set {' and '.join(missing)} in the environment or in .env"
+            )
+
+    def _api_key(self) -> str | None:
+        """A key of ours, if one is set; provider variables are read by LiteLLM itself."""
+        return next(
+            (
+                os.environ[name]
+                for name in self._connection.key_variables
+                if name.startswith("AWB_") and os.environ.get(name)
+            ),
+            None,
+        )
+
+    async def generate(self, request: Request) -> Completion | CallFailure:
+        """Send one request; a refused parameter is adapted and sent again at once."""
+        async with self._adaptation.first_alone():
+            body = request_body(request)
+            while True:
+                sent = self._adaptation.apply(body)
+                outcome = await self._send(sent, request.sampling.extra)
+                if isinstance(outcome, Completion):
+                    return outcome
+                failure = outcome.failure
+                if not (
+                    failure.kind is FailureKind.BAD_REQUEST and self._adaptation.learn(sent, failure.message)
+                ):
+                    return outcome
+
+    async def _send(self, body: dict[str, Any], extra: dict[str, Any]) -> Completion | CallFailure:
+        options = {name: value for name, value in body.items() if name not in extra}
+        if extra:
+            options["extra_body"] = extra
+        if key := self._api_key():
+            options["api_key"] = key
+        try:
+            async with asyncio.timeout(self._connection.timeout):
+                reply = await self._litellm.acompletion(
+                    model=self.name,
+                    api_base=self._connection.base_url,
+                    timeout=self._connection.timeout,
+                    num_retries=0,
+                    max_retries=0,
+                    **options,
+                )
+        except TimeoutError:
+            return self._failed(FailureKind.TIMEOUT, f"no answer within {self._connection.timeout:g} s")
+        except Exception as problem:  # noqa: BLE001 - LiteLLM raises its providers' own classes too
+            return self._call_failure(problem)
+        cost = (getattr(reply, "_hidden_params", None) or {}).get("response_cost")
+        return read_chat(reply.model_dump(), self._adaptation.notes, cost if self.price() else None)
+
+    def _call_failure(self, problem: Exception) -> CallFailure:
+        status = int(getattr(problem, "status_code", None) or 500)
+        message = str(getattr(problem, "message", "") or problem)
+        if _refused_connection(problem):
+            return self._failed(FailureKind.UNREACHABLE, f"{self._url or self.provider}: {one_line(message)}")
+        response = getattr(problem, "response", None)
+        headers = (
+            getattr(problem, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
+        )
+        outcome = call_failure(status, message, dict(headers), self._secrets())
+        kind = _BY_CLASS.get(type(problem).__name__)
+        if kind is None or outcome.failure.kind in (FailureKind.QUOTA, FailureKind.CONTEXT_OVERFLOW):
+            return outcome
+        return outcome.model_copy(update={"failure": outcome.failure.model_copy(update={"kind": kind})})
+
+    def _secrets(self) -> tuple[str, ...]:
+        return tuple(
+            value for name, value in os.environ.items() if name.endswith("_API_KEY") and len(value) > 7
+        )
+
+    def _failed(self, kind: FailureKind, message: str) -> CallFailure:
+        return CallFailure(failure=Failure(kind=kind, message=one_line(message, self._secrets())))
+
+    async def close(self) -> None:
+        """Close the clients that LiteLLM keeps for this event loop."""
+        close = getattr(self._litellm, "close_litellm_async_clients", None)
+        if close is not None:
+            await close()
+
+
+def _refused_connection(problem: BaseException | None) -> bool:
+    """Whether a chain of exceptions began with a connection that could not be made."""
+    while problem is not None:
+        if isinstance(problem, ConnectionRefusedError) or type(problem).__name__ in (
+            "ConnectError",
+            "ClientConnectorError",
+            "ClientConnectorDNSError",
+        ):
+            return True
+        if _says_refused(str(problem)):
+            return True
+        problem = problem.__cause__ or problem.__context__
+    return False
+
+
+def _says_refused(text: str) -> bool:
+    """LiteLLM often keeps only the words of the first exception."""
+    return any(
+        words in text for words in ("Connection refused", "Connect call failed", "Cannot connect to host")
+    )

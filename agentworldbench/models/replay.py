@@ -1,0 +1,109 @@
+"""`replay/RUN` or `replay/FILE`: answers that already exist, read again instead of asked for.
+
+In: the run directory of an earlier evaluation, or a JSONL file of `{"sample_id", "text"}` (read
+like a model's reply) or `{"sample_id", "observation"}` (taken as it is). Out: the stored answer, or
+a failure `not_in_replay`; failures of the earlier run stay failures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from agentworldbench.dataset import lines_of
+from agentworldbench.errors import ConfigError, DataError
+from agentworldbench.records import (
+    TRANSIENT,
+    CallFailure,
+    Completion,
+    Failure,
+    FailureKind,
+    Prediction,
+    Request,
+)
+from agentworldbench.store import Journal, open_store
+
+
+class ReplayModel:
+    """Stored answers by sample id. Raises ConfigError or DataError when they cannot be read."""
+
+    endpoint: str | None = None
+    context: int | None = None
+    local = True
+
+    def __init__(self, name: str) -> None:
+        path = Path(name.partition("/")[2]).expanduser()
+        self.name = name
+        if path.is_dir():
+            self._run: Journal[Prediction] | None = open_store(path).predictions
+            source = path / "predictions.jsonl"
+            self._file: dict[tuple[str, int], Completion] = {}
+        elif path.is_file():
+            self._run, source = None, path
+            self._file = _read_file(path)
+        else:
+            raise ConfigError(f"model '{name}': no run directory or file at {path}")
+        with source.open("rb") as file:
+            self._sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+
+    def identity(self) -> dict[str, Any]:
+        """Backend and the hash of the stored answers."""
+        return {"backend": "replay", "name": self._sha256, "base_url": None}
+
+    def price(self) -> tuple[float, float]:
+        """What exists costs nothing again."""
+        return (0.0, 0.0)
+
+    async def check(self) -> None:
+        """Nothing to contact."""
+
+    async def generate(self, request: Request) -> Completion | CallFailure:
+        """The stored answer of (sample, epoch)."""
+        key = (request.sample.id, request.epoch)
+        if self._run is None:
+            return self._file.get(key) or _missing("the file has no such sample")
+        stored = self._run.get(key)
+        return _missing("the run has no such sample") if stored is None else _from_prediction(stored)
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+def _from_prediction(stored: Prediction) -> Completion | CallFailure:
+    if stored.failure is not None:
+        if stored.failure.kind in TRANSIENT:
+            return _missing(f"the run had {stored.failure.kind}: {stored.failure.message}")
+        return CallFailure(failure=stored.failure)
+    return Completion(
+        text=stored.text,
+        observation=stored.observation if stored.text is None else None,
+        reasoning=stored.reasoning,
+        finish_reason=stored.finish_reason,
+        cost_usd=0.0,
+        model_served=stored.model_served,
+    )
+
+
+def _missing(message: str) -> CallFailure:
+    return CallFailure(failure=Failure(kind=FailureKind.NOT_IN_REPLAY, message=message))
+
+
+def _read_file(path: Path) -> dict[tuple[str, int], Completion]:
+    answers: dict[tuple[str, int], Completion] = {}
+    for number, _, line in lines_of(path):
+        try:
+            row = json.loads(line)
+        except ValueError as problem:
+            raise DataError(f"{path}:{number}: not a JSON object on one line ({problem})") from None
+        good = isinstance(row, dict) and isinstance(row.get("sample_id"), str)
+        kinds = [name for name in ("text", "observation") if good and isinstance(row.get(name), str)]
+        if len(kinds) != 1:
+            raise DataError(
+                f'{path}:{number}: expected "sample_id" and one of "text" and "observation", as strings'
+            )
+        answers[(row["sample_id"], int(row.get("epoch", 1)))] = Completion(
+            **{kinds[0]: row[kinds[0]]}, finish_reason="stop", cost_usd=0.0
+        )
+    return answers

@@ -1,0 +1,323 @@
+"""The nouns of the harness as frozen records, and nothing else.
+
+Every layer talks in these types; dicts do not cross module borders. Records that are written to
+disk carry `schema_version`. Failures are values (`Failure`), never exceptions or text: a failed
+prediction or verdict is a record like any other and is counted wherever a score is shown.
+Nothing here imports another module of the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+DIMENSIONS: Final = ("format", "factuality", "consistency", "realism", "quality")
+"""The judge's five dimensions, in the order in which every table shows them."""
+
+OFFICIAL_DOMAINS: Final = ("mcp", "search", "terminal", "swe", "android", "web", "os")
+"""The seven domains of AgentWorldBench, in the paper's order."""
+
+RowId = int | str
+
+
+class Record(BaseModel):
+    """Base: frozen, unknown fields refused, no silent coercion of strings to numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
+
+
+def sha256_text(text: str) -> str:
+    """Hex SHA-256 of the UTF-8 bytes of `text`."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def digest(value: Any) -> str:
+    """Hex SHA-256 of the canonical JSON (sorted keys, no blanks) of a JSON-like value."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return sha256_text(text)
+
+
+def scrub(text: str) -> str:
+    """`text` without lone surrogates: pairs are joined, single halves become U+FFFD.
+
+    Such halves come from escaped JSON or from bytes decoded with `surrogateescape`; no HTTP body
+    and no UTF-8 file can hold them. Valid text is returned as it is.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+class FailureKind(StrEnum):
+    """Why a prediction or a verdict does not exist. Counted and shown beside every score."""
+
+    # The model (or judge) answered, but not with something that may be scored.
+    EMPTY = "empty"  # no text, blank text, or nothing but reasoning
+    TRUNCATED = "truncated"  # finish reason length without a complete answer
+    REFUSED = "refused"  # the provider's refusal field is set
+    CONTENT_FILTER = "content_filter"
+    TOOL_CALL = "tool_call"  # a tool call in place of text
+    MALFORMED_RESPONSE = "malformed_response"  # not a chat completion
+    # The request could not be served.
+    CONTEXT_OVERFLOW = "context_overflow"
+    BAD_REQUEST = "bad_request"
+    PROVIDER_ERROR = "provider_error"  # 5xx
+    RATE_LIMIT = "rate_limit"
+    TIMEOUT = "timeout"
+    NETWORK = "network"
+    NOT_IN_REPLAY = "not_in_replay"
+    # The judge answered, but its reply holds no single valid verdict.
+    JUDGE_UNPARSED = "judge_unparsed"
+    JUDGE_AMBIGUOUS = "judge_ambiguous"
+    # Known only when results are made.
+    NOT_RUN = "not_run"  # selected, but not asked yet: the run is partial
+    # Fatal: these stop the run and never become a record.
+    AUTHENTICATION = "authentication"
+    MODEL_MISSING = "model_missing"
+    QUOTA = "quota"
+    UNREACHABLE = "unreachable"
+
+
+FATAL: Final = frozenset(
+    {FailureKind.AUTHENTICATION, FailureKind.MODEL_MISSING, FailureKind.QUOTA, FailureKind.UNREACHABLE}
+)
+"""Kinds that stop the whole run at once."""
+
+TRANSIENT: Final = frozenset(
+    {
+        FailureKind.PROVIDER_ERROR,
+        FailureKind.RATE_LIMIT,
+        FailureKind.TIMEOUT,
+        FailureKind.NETWORK,
+        FailureKind.MALFORMED_RESPONSE,
+    }
+)
+"""Kinds that another attempt may cure: retried within a run, and asked again when a run resumes."""
+
+
+class Failure(Record):
+    """A typed failure. `message` is one redacted line; `status` the HTTP status where there was one."""
+
+    kind: FailureKind
+    message: str
+    status: int | None = None
+
+
+class Usage(Record):
+    """Token counts as the provider reported them; None where it did not say."""
+
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        """Sum field by field; a field unknown on both sides stays unknown."""
+        mine, theirs = self.model_dump(), other.model_dump()
+        return Usage(
+            **{
+                name: None
+                if mine[name] is None and theirs[name] is None
+                else (mine[name] or 0) + (theirs[name] or 0)
+                for name in mine
+            }
+        )
+
+
+class Attempt(Record):
+    """One request that was sent: what came of it, how long it took (seconds), what it cost (USD)."""
+
+    outcome: Literal["ok"] | FailureKind
+    seconds: float
+    status: int | None = None
+    message: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    reply: str | None = None  # kept for judge replies that could not be read
+
+
+# --- samples ---------------------------------------------------------------------------------
+
+
+class SampleRef(Record):
+    """Where a sample lies and how it belongs together, without its text (index entry)."""
+
+    id: str
+    domain: str
+    row_id: RowId
+    turn_idx: int
+    total_turns: int
+    cluster: str
+    task_key: str
+    row_hash: str
+    line: int
+    offset: int
+    length: int
+    context_chars: int
+    flags: tuple[str, ...] = ()
+
+
+class Sample(Record):
+    """One turn of a trajectory to predict.
+
+    `prompts` and `responses` hold turns 1..turn_idx as in the file: the last prompt ends in the
+    instruction suffix, the last response is the reference with its observation marker.
+    `action` is the current turn's text without the suffix (`current_prompt`).
+    """
+
+    ref: SampleRef
+    system: str
+    prompts: tuple[str, ...]
+    responses: tuple[str, ...]
+    action: str
+
+    @property
+    def id(self) -> str:
+        """`<domain>/<id>/<turn_idx>`, with `#2`, `#3` on collision in file order."""
+        return self.ref.id
+
+
+# --- asking a model --------------------------------------------------------------------------
+
+
+class Message(Record):
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Sampling(Record):
+    """Sampling parameters of one request; None means the server's own default is used."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    extra: dict[str, Any] = {}
+
+    def described(self) -> dict[str, Any]:
+        """For records: every parameter explicit, or named `server default`."""
+        fields = {name: value for name, value in self.model_dump().items() if name != "extra"}
+        return {
+            name: "server default" if value is None else value for name, value in fields.items()
+        } | self.extra
+
+
+class Request(Record):
+    """One question to a model. `sample` lets baselines and replays answer without text."""
+
+    sample: Sample
+    messages: tuple[Message, ...]
+    sampling: Sampling
+    epoch: int = 1
+    json_schema: dict[str, Any] | None = None
+
+
+class Completion(Record):
+    """What a model answered. Baselines hand over `observation` and have no text to be parsed."""
+
+    text: str | None = None
+    observation: str | None = None
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    refusal: str | None = None
+    tool_calls: bool = False
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    model_served: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class CallFailure(Record):
+    """A request that brought no completion. `retry_after` is the server's wish, in seconds."""
+
+    failure: Failure
+    retry_after: float | None = None
+
+
+# --- persisted records -----------------------------------------------------------------------
+
+
+class Prediction(Record):
+    """What the model answered for (sample, epoch): an observation, or a typed failure."""
+
+    schema_version: Literal[1] = 1
+    sample_id: str
+    row_hash: str
+    epoch: int = 1
+    observation: str | None = None
+    text: str | None = None
+    reasoning: str | None = None
+    failure: Failure | None = None
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    seconds: float | None = None
+    max_tokens: int | None = None
+    model_served: str | None = None
+    prompt_sha256: str
+    attempts: tuple[Attempt, ...] = ()
+    notes: tuple[str, ...] = ()
+    started_at: str
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """(sample id, epoch): the last record of a key counts."""
+        return (self.sample_id, self.epoch)
+
+
+class Verdict(Record):
+    """A judge's five integers with reasons and raw reply, or a typed failure."""
+
+    schema_version: Literal[1] = 1
+    sample_id: str
+    row_hash: str
+    epoch: int = 1
+    judge: str
+    repeat: int = 1
+    observation_sha256: str
+    scores: dict[str, int] | None = None
+    strengths: tuple[str, ...] = ()
+    weaknesses: tuple[str, ...] = ()
+    reply: str | None = None
+    reasoning: str | None = None
+    failure: Failure | None = None
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    seconds: float | None = None
+    max_tokens: int | None = None
+    model_served: str | None = None
+    prompt_sha256: str
+    attempts: tuple[Attempt, ...] = ()
+    notes: tuple[str, ...] = ()
+    started_at: str
+
+    @property
+    def key(self) -> tuple[str, int, str, int]:
+        """(sample id, epoch, judge digest, repeat): the last record of a key counts."""
+        return (self.sample_id, self.epoch, self.judge, self.repeat)
+
+
+class SampleMetrics(Record):
+    """Rule metrics of (sample, epoch): [0, 1] each, None where the metric does not apply.
+
+    Applicability depends on the sample alone. `failed` names the prediction's failure: its values
+    are then None too, but `applicable` still lists what would have applied, so that the policy
+    `floor` counts 0 over the same denominators.
+    """
+
+    schema_version: Literal[1] = 1
+    sample_id: str
+    epoch: int = 1
+    applicable: tuple[str, ...]
+    values: dict[str, float]
+    failed: FailureKind | None = None
+    flags: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Tables as text and Markdown, shared by runs and leaderboards."""

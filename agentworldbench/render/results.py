@@ -1,0 +1,158 @@
+"""The tables of one run, from its `Results`.
+
+Judge tables (one a judge), the table of rule metrics, and failures by class. Coverage stands beside
+every mean; a partial run says so in its title; a subset of the seven domains says how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS
+from agentworldbench.render.table import Table, percent, points, share
+from agentworldbench.stats.results import Block, JudgeResults, Results, Scores
+
+_NAMES = {"mcp": "MCP", "swe": "SWE", "os": "OS"}
+
+
+def domain_name(domain: str) -> str:
+    """A domain as people write it."""
+    return _NAMES.get(domain, domain.capitalize())
+
+
+def run_tables(results: Results) -> list[Table]:
+    """All tables of a run, in reading order."""
+    tables = [judge_table(results, judge) for judge in results.judges]
+    tables.append(rule_table(results))
+    failures = failure_table(results)
+    return [*tables, failures] if failures else tables
+
+
+def judge_table(results: Results, judge: JudgeResults) -> Table:
+    """Scores by domain and dimension under one judge; dimensions under the headline policy."""
+    other = "exclude" if results.policy == "floor" else "floor"
+    columns = ("Domain", "Scored", "Coverage", f"Score ({results.policy})", f"({other})")
+    rows = [
+        _judge_row(domain_name(domain), one, results.policy, other) for domain, one in judge.domains.items()
+    ]
+    count = len(judge.domains)
+    macro = judge.macro_floor if results.policy == "floor" else judge.macro_exclude
+    second = judge.macro_exclude if results.policy == "floor" else judge.macro_floor
+    scored = f"{judge.micro.scored}/{judge.micro.samples}"
+    rows.append(
+        (
+            _overall("macro", count),
+            scored,
+            percent(judge.micro.coverage),
+            points(macro["total"]),
+            points(second["total"]),
+            *_dimension_cells(macro),
+        )
+    )
+    rows.append(_judge_row(_overall("micro", count), judge.micro, results.policy, other))
+    served = (
+        f" (served as {', '.join(judge.served)})" if judge.served and judge.served != (judge.model,) else ""
+    )
+    notes = [
+        f"0-100. floor: a failed sample counts 0; exclude: failed samples are left out. Headline: macro, {results.policy}.",
+        f"Judge {judge.model}{served}, protocol {results.protocol}, digest {judge.digest}.",
+    ]
+    if macro["total"] is None:
+        notes.insert(0, "A domain without any scored sample makes the macro average not available.")
+    return Table(
+        title=f"Judge scores of {results.model}{_partial(results)}",
+        columns=(*columns, *(name.capitalize() for name in DIMENSIONS)),
+        rows=tuple(rows),
+        left=("Domain",),
+        strong=(count,),
+        notes=tuple(notes),
+    )
+
+
+def _judge_row(name: str, one: Block, policy: str, other: str) -> tuple[str, ...]:
+    first: Scores = getattr(one, policy)
+    second: Scores = getattr(one, other)
+    head = (
+        name,
+        f"{one.scored}/{one.samples}",
+        percent(one.coverage),
+        points(first["total"]),
+        points(second["total"]),
+    )
+    return head + _dimension_cells(first)
+
+
+def _dimension_cells(scores: Scores) -> tuple[str, ...]:
+    return tuple(points(scores[name]) for name in DIMENSIONS)
+
+
+def _overall(kind: str, domains: int) -> str:
+    of = "" if domains == len(OFFICIAL_DOMAINS) else f", {domains} of {len(OFFICIAL_DOMAINS)} domains"
+    return f"Overall ({kind}{of})"
+
+
+def _partial(results: Results) -> str:
+    if not results.complete:
+        return " — PARTIAL: not all samples have been asked"
+    chosen = [name for name in ("limit", "limit_trajectories", "sample_id") if results.selection.get(name)]
+    return f" — subset ({', '.join(chosen)})" if chosen else ""
+
+
+def rule_table(results: Results) -> Table:
+    """Rule score (0-100) and every metric ([0, 1]) by domain, under the headline policy."""
+    floor = results.policy == "floor"
+    names = list(dict.fromkeys(name for metrics in results.rules.metrics.values() for name in metrics))
+    rows = []
+    for domain, metrics in results.rules.metrics.items():
+        score = results.rules.score[domain]
+        value = score.floor if floor else score.exclude
+        cells = []
+        for name in names:
+            found = metrics.get(name)
+            cells.append(share(None if found is None else (found.floor if floor else found.exclude)))
+        counted = f"{score.scored}/{score.n}"
+        rows.append((domain_name(domain), counted, points(None if value is None else 100 * value), *cells))
+    macro = results.rules.macro_floor if floor else results.rules.macro_exclude
+    overall = points(None if macro is None else 100 * macro)
+    rows.append((_overall("macro", len(rows)), "", overall, *("" for _ in names)))
+    return Table(
+        title=f"Rule metrics of {results.model}{_partial(results)}",
+        columns=("Domain", "Scored", "Rule score", *names),
+        rows=tuple(rows),
+        left=("Domain",),
+        strong=(len(rows) - 1,),
+        notes=(
+            f"Rule score 0-100, metrics 0-1 ({results.policy}); the reference observation scores 100 and 1.",
+        ),
+    )
+
+
+def failure_table(results: Results) -> Table | None:
+    """Failures by stage and class, a column a domain; None when there is none."""
+    rows = _failure_rows("prediction", results.predictions.failures)
+    for judge in results.judges:
+        of_judge = {
+            domain: {
+                kind.partition(":")[2]: count for kind, count in counts.items() if kind.startswith("judge:")
+            }
+            for domain, counts in judge.failures.items()
+        }
+        rows += _failure_rows(f"judge {judge.model}", of_judge)
+    if not rows:
+        return None
+    domains = tuple(results.predictions.samples)
+    return Table(
+        title="Failures",
+        columns=("Stage", "Class", *(domain_name(domain) for domain in domains), "All"),
+        rows=tuple(rows),
+        left=("Stage", "Class"),
+    )
+
+
+def _failure_rows(stage: str, failures: Mapping[str, Mapping[str, int]]) -> list[tuple[str, ...]]:
+    kinds = sorted({kind for counts in failures.values() for kind in counts})
+    rows = []
+    for kind in kinds:
+        counts = [some.get(kind, 0) for some in failures.values()]
+        rows.append((stage, kind, *(str(count) for count in counts), str(sum(counts))))
+    return rows

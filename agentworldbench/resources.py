@@ -1,0 +1,23 @@
+"""Finds the files that belong to the harness but are not code.
+
+`tasks/`, `leaderboards/` and `reports/` stand at the top of the repository, where people edit
+them, and are package data (`agentworldbench/_assets/`) in a wheel. `asset` hides the difference.
+The bundled data set always lies inside the package.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def asset(*parts: str) -> Path:
+    """Path of a bundled file or folder, for example `asset("tasks", "terminal.yaml")`."""
+    packaged = _PACKAGE / "_assets"
+    return (packaged if packaged.is_dir() else _PACKAGE.parent).joinpath(*parts)
+
+
+def mini_folder() -> Path:
+    """Folder of the bundled data set `mini`, in the official layout."""
+    return _PACKAGE / "data" / "mini"

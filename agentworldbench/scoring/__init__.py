@@ -1,0 +1,1 @@
+"""From predictions to numbers: the judge's verdicts and the rule metrics."""

@@ -1,0 +1,90 @@
+"""One judge: what it is asked about a prediction, and what its reply means.
+
+In: a sample, the predicted observation, the judge's settings. Out: the `Request` to send, and from
+a completion a verdict or a typed failure. The judge itself is a `Model` like any other; sending,
+retrying and asking again are the engine's work. A judge's digest names everything that can change
+its verdicts: model, URL, sampling, prompts and how they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentworldbench.models import Model
+from agentworldbench.observation import reply_failure, split_thinking
+from agentworldbench.prompts import VERDICT_SCHEMA, judge_messages, judge_prompt_hashes, reference_observation
+from agentworldbench.protocol import Protocol
+from agentworldbench.records import (
+    Completion,
+    Failure,
+    FailureKind,
+    Request,
+    Sample,
+    Sampling,
+    digest,
+)
+from agentworldbench.scoring.verdict import TAG, ReadVerdict, read_verdict
+from agentworldbench.task import Task
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A judge model with its sampling, its protocol and the tasks whose prompts it is given."""
+
+    model: Model
+    sampling: Sampling
+    protocol: Protocol
+    tasks: Mapping[str, Task]
+    as_json: bool
+    attempts: int
+    min_output: int = 512
+
+    def identity(self) -> dict[str, Any]:
+        """What is recorded of a judge; its digest names it in every verdict."""
+        return {
+            "model": self.model.name,
+            "identity": self.model.identity(),
+            "protocol": self.protocol.name,
+            "protocol_version": self.protocol.version,
+            "parse": self.protocol.parse,
+            "sampling": self.sampling.described(),
+            "json_schema": self.as_json,
+            "prompts": judge_prompt_hashes(self.tasks, self.as_json),
+        }
+
+    def digest(self) -> str:
+        """First 16 hex digits of the identity's digest."""
+        return digest(self.identity())[:16]
+
+    def request(self, sample: Sample, observation: str) -> Request:
+        """The question about one prediction."""
+        return Request(
+            sample=sample,
+            messages=judge_messages(self.tasks[sample.ref.domain], sample, observation, self.as_json),
+            sampling=self.sampling,
+            json_schema=VERDICT_SCHEMA if self.as_json else None,
+        )
+
+    def read(self, completion: Completion, sample: Sample, observation: str) -> ReadVerdict | Failure:
+        """The verdict in a reply, or why there is none. A cut reply that holds a verdict counts."""
+        text = completion.text or ""
+        answer, _ = split_thinking(text, TAG)
+        reference = reference_observation(sample, self.tasks[sample.ref.domain])
+        verdict = read_verdict(text, shown=(observation, reference, *sample.prompts, *sample.responses))
+        failure = reply_failure(completion, isinstance(verdict, ReadVerdict), bool(answer.strip()))
+        return failure or verdict
+
+
+ASK_AGAIN = frozenset(
+    {
+        FailureKind.JUDGE_UNPARSED,
+        FailureKind.JUDGE_AMBIGUOUS,
+        FailureKind.EMPTY,
+        FailureKind.TRUNCATED,
+        FailureKind.TOOL_CALL,
+        FailureKind.REFUSED,
+    }
+)
+"""Failures of a judge's reply that another attempt may cure (up to `--judge-attempts`)."""

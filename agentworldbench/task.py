@@ -1,0 +1,160 @@
+"""A task: how one domain is evaluated, as a strict YAML file.
+
+In: `tasks/<domain>.yaml`, a user's own file, or a folder of them. Out: frozen `Task` records.
+A task names its data file, the tag and markers of its texts, whether an observation is a snapshot
+(the whole screen or page each turn) or a stream (what the action printed), which text is volatile,
+its metrics and which of them make the rule score, generation defaults and the judge's prompt.
+There is no inheritance and no code in these files: seven near-equal files are easy to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import Field, model_validator
+
+from agentworldbench.errors import TaskError
+from agentworldbench.records import OFFICIAL_DOMAINS, Record, digest, sha256_text
+from agentworldbench.resources import asset
+from agentworldbench.yamlfile import did_you_mean, load_yaml
+
+MetricName = Literal[
+    "exact_match", "masked_exact_match", "line_f1", "rouge_l", "length_ratio", "change_f1", "noop_match"
+]
+"""Metrics a task may list; `scoring/metrics` holds one function for each."""
+
+VolatileClass = Literal[
+    "uuid", "hex_address", "container_id", "temp_path", "date", "time", "duration", "pid", "port", "size", "speed",
+    "proxy_host", "status_clock",
+]  # fmt: skip
+"""Kinds of text that no model could know; `scoring/metrics/volatile.py` holds one pattern for each."""
+
+
+class Markers(Record):
+    """Headings that stand in turn texts and responses."""
+
+    observation: str = Field(min_length=1)
+    action: str = Field(min_length=1)
+    instruction: str = Field(min_length=1)
+    state: tuple[str, ...]
+
+
+class Generation(Record):
+    """Defaults for asking the model: temperature >= 0, max_tokens in tokens, top_p in (0, 1]."""
+
+    temperature: float = Field(ge=0)
+    max_tokens: int = Field(ge=1)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+
+
+class TaskFile(Record):
+    """The keys of a task YAML."""
+
+    domain: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
+    version: int = Field(ge=1)
+    description: str
+    data_file: str = Field(pattern=r"^[^/\\]+\.jsonl$")
+    observation: Literal["snapshot", "stream"]
+    prediction_tag: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    markers: Markers
+    volatile: tuple[VolatileClass, ...]
+    metrics: tuple[MetricName, ...] = Field(min_length=1)
+    primary: tuple[MetricName, ...] = Field(min_length=1)
+    generation: Generation
+    judge_prompt: str
+
+    @model_validator(mode="after")
+    def _primary_is_listed(self) -> TaskFile:
+        for name in self.primary:
+            if name not in self.metrics:
+                raise ValueError(f"primary metric '{name}' is not listed under metrics")
+        if self.observation == "stream" and {"change_f1", "noop_match"} & set(self.metrics):
+            raise ValueError(
+                "change_f1 and noop_match compare snapshots; this task's observation is a stream"
+            )
+        return self
+
+
+class Task(TaskFile):
+    """A task file and where it was read from."""
+
+    path: Path = Field(exclude=True)
+
+    def judge_system_prompt(self) -> str:
+        """Text of the judge's system prompt. Raises TaskError when the file is missing."""
+        path = self.path.parent / self.judge_prompt
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as problem:
+            raise TaskError(
+                f"{self.path}: judge_prompt {self.judge_prompt!r} cannot be read ({problem})"
+            ) from problem
+
+    def predict_digest(self) -> str:
+        """Digest of what changes a prediction; metrics and judge prompts may be edited afterwards."""
+        return digest(
+            self.model_dump(mode="json", include={"domain", "version", "prediction_tag", "markers"})
+        )
+
+    def file_sha256(self) -> str:
+        """Hash of the whole file, recorded with every result."""
+        return sha256_text(self.path.read_text(encoding="utf-8"))
+
+
+def load_task(path: Path) -> Task:
+    """Read one task file. Raises TaskError with file:line."""
+    task = load_yaml(path, Task, TaskError, context={"path": path})
+    task.judge_system_prompt()
+    return task
+
+
+def load_tasks(names: Sequence[str] = ()) -> dict[str, Task]:
+    """Tasks by domain: all bundled ones, or those named.
+
+    A name is a bundled domain, a task file, or a folder of task files (a user's own set); names may
+    be joined by commas. Raises TaskError for an unknown name, and for one domain given twice.
+    """
+    words = [word.strip() for name in names for word in name.split(",") if word.strip()]
+    paths = [path for word in words for path in _paths_of(word)] if words else sorted(_bundled().values())
+    tasks: dict[str, Task] = {}
+    for path in dict.fromkeys(paths):
+        task = load_task(path)
+        if task.domain in tasks:
+            raise TaskError(f"{path}: domain '{task.domain}' is already defined by {tasks[task.domain].path}")
+        tasks[task.domain] = task
+    return _in_paper_order(tasks)
+
+
+def _paths_of(word: str) -> list[Path]:
+    bundled = _bundled()
+    if word in bundled:
+        return [bundled[word]]
+    path = Path(word)
+    if path.is_dir():
+        found = sorted(path.glob("*.yaml"))
+        if not found:
+            raise TaskError(f"{path}: no task file (*.yaml) in this folder")
+        return found
+    if path.suffix in (".yaml", ".yml"):
+        return [path]
+    raise TaskError(f"unknown domain '{word}'{did_you_mean(word, bundled)} (known: {', '.join(bundled)})")
+
+
+def _bundled() -> dict[str, Path]:
+    paths = {path.stem: path for path in asset("tasks").glob("*.yaml")}
+    return {name: paths[name] for name in _domain_order(paths)}
+
+
+def _domain_order(names: Iterable[str]) -> list[str]:
+    known = set(names)
+    return [name for name in OFFICIAL_DOMAINS if name in known] + sorted(known - set(OFFICIAL_DOMAINS))
+
+
+def _in_paper_order(tasks: dict[str, Task]) -> dict[str, Task]:
+    return {name: tasks[name] for name in _domain_order(tasks)}
+
+
+METRIC_NAMES: tuple[str, ...] = get_args(MetricName)
+VOLATILE_CLASSES: tuple[str, ...] = get_args(VolatileClass)

@@ -1,0 +1,178 @@
+"""The bundled terminal and swe rows: format, cleanliness, and that recording again gives the same.
+
+In: `agentworldbench/data/mini/{terminal,swe}_test.jsonl` and the recorders under `tools/record`. The
+recorders run as commands, as a developer runs them. Where other programs than those in `provenance.json`
+would answer in other words (not GNU coreutils, a later major pytest), it is skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MINI = ROOT / "agentworldbench" / "data" / "mini"
+DOMAINS = ("terminal", "swe")
+FIELDS = ["task", "id", "prompt", "response", "current_prompt", "system_str", "turn_idx", "total_turns"]
+MARKER = "**Environment Observation:**\n"
+HOST_TEXT = re.compile(
+    r"(?<![\w/])/(?:tmp|root|work|var|opt|mnt|srv|usr|private|Users|github)(?:/|\b)"
+    r"|site-packages|\.pyenv|\bawb\w{8}\b|\broot\b|127\.0\.0\.1|localhost"
+)
+SECRET = re.compile(
+    r"(?i)\b(?:sk-\w{8,}|hf_\w{8,}|gh[pousr]_\w{8,}|AKIA\w{12,}|api[_-]?key|password|bearer )"
+)
+HOME = re.compile(r"/home/(\w+)")
+
+
+def load(domain: str) -> list[dict[str, Any]]:
+    text = (MINI / f"{domain}_test.jsonl").read_text(encoding="utf-8")
+    assert text.endswith("\n") and "\r" not in text
+    return [json.loads(line) for line in text[:-1].split("\n")]
+
+
+def trajectories(domain: str) -> list[list[dict[str, Any]]]:
+    groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in load(domain):
+        groups[row["id"]].append(row)
+    return list(groups.values())
+
+
+def provenance(domain: str) -> dict[str, Any]:
+    document = json.loads((MINI / "provenance.json").read_text(encoding="utf-8"))
+    entry: dict[str, Any] = document["domains"][domain]
+    return entry
+
+
+def row_text(row: dict[str, Any]) -> str:
+    return "\n".join([row["system_str"], *row["prompt"], *row["response"]])
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_rows_have_the_benchmark_shape(domain: str) -> None:
+    for row in load(domain):
+        assert list(row) == FIELDS
+        assert row["task"] == domain
+        assert isinstance(row["id"], int) and len(str(row["id"])) == 15
+        assert len(row["prompt"]) == len(row["response"]) == row["turn_idx"] <= row["total_turns"]
+        assert 6 <= row["total_turns"] <= 10
+        for number, prompt in enumerate([*row["prompt"][:-1], row["current_prompt"]], 1):
+            assert prompt.startswith(f"### Turn {number}\n")
+            assert ("**Task Instruction:**" in prompt) == (number == 1)
+            assert re.search(r"\*\*Action:\*\*\n```\n.+\n```\Z", prompt)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_sizes(domain: str) -> None:
+    for row in load(domain):
+        assert len(row_text(row)) < 10_000
+        for response in row["response"]:
+            assert response.startswith(MARKER)
+            observation = response.removeprefix(MARKER)
+            assert 30 <= len(observation) <= 2_500
+            assert observation == observation.rstrip()
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_suffix_only_in_the_last_prompt(domain: str) -> None:
+    suffixes = set()
+    for row in load(domain):
+        assert row["prompt"][-1].startswith(row["current_prompt"])
+        suffixes.add(row["prompt"][-1].removeprefix(row["current_prompt"]))
+        rest = [row["current_prompt"], row["system_str"], *row["prompt"][:-1], *row["response"]]
+        assert not any("predicted_observation" in text for text in rest)
+    (suffix,) = suffixes
+    assert "<predicted_observation>" in suffix and "</predicted_observation>" in suffix
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_rows_of_a_trajectory_continue_each_other(domain: str) -> None:
+    groups = trajectories(domain)
+    assert len(groups) >= 4
+    assert [row["id"] for group in groups for row in group] == [row["id"] for row in load(domain)]
+    for group in groups:
+        turns = [row["turn_idx"] for row in group]
+        assert len(turns) == 5 and turns == sorted(set(turns))
+        assert turns[0] == 1 and turns[-1] == group[-1]["total_turns"]
+        longest = group[-1]
+        for row in group:
+            assert row["system_str"] == longest["system_str"]
+            texts = [*row["prompt"][:-1], row["current_prompt"]]
+            full = [*longest["prompt"][:-1], longest["current_prompt"]]
+            assert texts == full[: len(texts)]
+            assert row["response"] == longest["response"][: len(texts)]
+
+
+def test_actions_are_json_of_the_domain() -> None:
+    styles = set()
+    for domain in DOMAINS:
+        for row in load(domain):
+            action = json.loads(row["current_prompt"].split("```\n")[-1].removesuffix("\n```"))
+            if domain == "terminal":
+                assert isinstance(action, list) and all(isinstance(key, str) for key in action)
+                continue
+            styles.add("name" if "name" in action else "tool")
+            assert "tool" in action or isinstance(json.loads(action["arguments"]), dict)
+    assert styles == {"name", "tool"}
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_no_trace_of_the_recording_machine(domain: str) -> None:
+    for row in load(domain):
+        text = row_text(row)
+        assert not HOST_TEXT.search(text.replace("/usr/bin/env bash", "")), HOST_TEXT.search(text)
+        assert not SECRET.search(text)
+        homes = set(HOME.findall(text))
+        assert homes <= set(re.findall(r"user (\w+) on host", row["system_str"]))
+
+
+def test_provenance_names_what_was_used() -> None:
+    for domain in DOMAINS:
+        entry = provenance(domain)
+        assert entry["kind"] == "real"
+        assert entry["licence"] == "Apache-2.0"
+        assert entry["programs"]["python"] and entry["programs"]["bash"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", entry["recorded"])
+        assert len(entry["trajectories"]) == len(trajectories(domain))
+
+
+def reason_to_skip(domain: str) -> str | None:
+    programs = provenance(domain)["programs"]
+    if domain == "swe":
+        here, recorded = (int(text.split(".")[0]) for text in (version("pytest"), programs["pytest"]))
+        return None if here <= recorded else f"recorded with pytest {recorded}, here is {here}"
+    done = subprocess.run(["ls", "--version"], capture_output=True, text=True)
+    return None if "GNU coreutils" in done.stdout else "recorded with GNU coreutils, here are others"
+
+
+def run_module(*command: str) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, "-m", *command]
+    return subprocess.run(call, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_recording_again_gives_the_same(domain: str, tmp_path: Path) -> None:
+    if reason := reason_to_skip(domain):
+        pytest.skip(reason)
+    recorded = run_module(f"tools.record.{domain}", "--output", str(tmp_path))
+    assert recorded.returncode == 0, recorded.stdout + recorded.stderr
+    compared = run_module("tools.record.compare", str(MINI), str(tmp_path), "--domain", domain)
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+
+
+def test_comparison_masks_only_volatile_text(tmp_path: Path) -> None:
+    text = (MINI / "terminal_test.jsonl").read_text(encoding="utf-8")
+    copy = tmp_path / "terminal_test.jsonl"
+    for old, new, code in [(r"(\[1\]) \d+", r"\1 77", 0), ("690.70", "690.71", 1), ("renamed", "moved", 1)]:
+        changed, count = re.subn(old, new, text)
+        assert count
+        copy.write_text(changed, encoding="utf-8")
+        assert run_module("tools.record.compare", str(tmp_path), str(MINI)).returncode == code

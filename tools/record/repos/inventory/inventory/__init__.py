@@ -1,0 +1,1 @@
+"""Stock, prices and a reorder report of a small shop."""

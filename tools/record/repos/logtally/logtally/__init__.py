@@ -1,0 +1,1 @@
+"""Counts and timings from the log lines of machines."""
