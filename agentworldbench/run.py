@@ -164,7 +164,8 @@ def _merge_run(store: Store, plan: Plan) -> dict[str, Any]:
     """The content of `run.json` for this session: checked against what stands there, then extended."""
     stored = store.read_json("run.json")
     judges = [{"digest": judge.digest(), **judge.identity()} for judge in plan.judges]
-    if stored is None:
+    if stored is None or not (len(store.predictions) or len(store.verdicts)):
+        # A run without any answer has no identity yet: a mistyped URL can still be mended.
         return {
             "schema_version": 1,
             "created_at": _now(),

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from agentworldbench.engine.progress import Progress, Stage
+from agentworldbench.records import Usage
 from agentworldbench.render.table import printable
 from agentworldbench.run import Watcher
 
@@ -68,16 +69,18 @@ def _live() -> Iterator[Watcher]:
         return Text("\n".join(live_lines(latest[0])))
 
     console = Console(stderr=True)
-    with Live(get_renderable=block, console=console, refresh_per_second=4, transient=True):
 
-        def watch(progress: Progress) -> None:
-            if not latest:
-                console.print(Text(opening(progress)))
-                latest.append(progress)
+    def watch(progress: Progress) -> None:
+        if not latest:
+            console.print(Text(opening(progress)))
+            latest.append(progress)
 
-        yield watch
-    if latest and sum(latest[0].due):
-        console.print(Text(status(latest[0])))
+    try:
+        with Live(get_renderable=block, console=console, refresh_per_second=4, transient=True):
+            yield watch
+    finally:
+        if latest and sum(latest[0].due):
+            console.print(Text(status(latest[0])))
 
 
 def opening(progress: Progress) -> str:
@@ -93,8 +96,7 @@ def status(progress: Progress) -> str:
     parts = [_stage("predictions", progress.predictions)]
     if progress.verdicts.total:
         parts.append(_stage("verdicts", progress.verdicts))
-    parts.append(_tokens(progress))
-    parts.append(_cost(progress))
+    parts += _spending(progress)
     if progress.retries:
         parts.append(f"{progress.retries} retries")
     parts.append(duration(progress.elapsed))
@@ -110,7 +112,7 @@ def live_lines(progress: Progress) -> list[str]:
     if progress.verdicts.total:
         lines.append(_bar("verdicts", progress.verdicts))
     left = progress.seconds_left
-    tail = [f"{progress.in_flight} in flight", _tokens(progress), _cost(progress), duration(progress.elapsed)]
+    tail = [f"{progress.in_flight} in flight", *_spending(progress), duration(progress.elapsed)]
     lines.append("  " + " · ".join([*tail, f"about {duration(left)} left"] if left else tail))
     if progress.retries:
         lines.append(printable(f"  {progress.retries} retries, last {progress.last_retry}")[:150])
@@ -133,21 +135,22 @@ def _failed(stage: Stage) -> str:
     return f" ({stage.failures.total()} failed: {kinds})"
 
 
-def _tokens(progress: Progress) -> str:
+def _spending(progress: Progress) -> list[str]:
+    """Tokens and cost; nothing where no server was asked."""
     usage = progress.predictions.usage + progress.verdicts.usage
+    if usage == Usage():
+        return []
     cached = f" ({_count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
-    return f"{_count(usage.prompt_tokens)} tokens in{cached}, {_count(usage.completion_tokens)} out"
+    tokens = f"{_count(usage.prompt_tokens)} tokens in{cached}, {_count(usage.completion_tokens)} out"
+    stages = (progress.predictions, progress.verdicts)
+    known = all(stage.cost_known for stage in stages)
+    return [tokens, cost_text(sum(stage.cost_usd for stage in stages), known)]
 
 
 def _count(tokens: int | None) -> str:
     if tokens is None:
         return "?"
     return str(tokens) if tokens < 10_000 else f"{tokens / 1000:.0f}k"
-
-
-def _cost(progress: Progress) -> str:
-    stages = (progress.predictions, progress.verdicts)
-    return cost_text(sum(stage.cost_usd for stage in stages), all(stage.cost_known for stage in stages))
 
 
 def cost_text(usd: float, known: bool) -> str:

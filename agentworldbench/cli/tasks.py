@@ -25,15 +25,14 @@ def list_tasks(names: Annotated[list[str] | None, _Names] = None) -> None:
             task.domain,
             str(task.version),
             task.observation,
-            task.data_file,
             ", ".join(task.primary),
             task.description,
         )
         for task in tasks.values()
     ]
-    columns = ("Domain", "Version", "Observation", "Data file", "Primary metrics", "What it is")
-    left = ("Domain", "Observation", "Data file", "Primary metrics", "What it is")
-    print_tables([Table(f"{len(rows)} tasks", columns, tuple(rows), left)])
+    columns = ("Domain", "Version", "Observation", "Primary metrics", "What it is")
+    left = ("Domain", "Observation", "Primary metrics", "What it is")
+    print_tables([Table(f"{len(rows)} tasks", columns, tuple(rows), left, fold=left[2:])])
 
 
 @app.command("show")

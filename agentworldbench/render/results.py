@@ -31,7 +31,7 @@ def run_tables(results: Results) -> list[Table]:
 def judge_table(results: Results, judge: JudgeResults) -> Table:
     """Scores by domain and dimension under one judge; dimensions under the headline policy."""
     other = "exclude" if results.policy == "floor" else "floor"
-    columns = ("Domain", "Scored", "Coverage", f"Score ({results.policy})", f"({other})")
+    columns = ("Domain", "Scored", "Coverage", results.policy.capitalize(), other.capitalize())
     rows = [
         _judge_row(domain_name(domain), one, results.policy, other) for domain, one in judge.domains.items()
     ]
@@ -41,7 +41,7 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
     scored = f"{judge.micro.scored}/{judge.micro.samples}"
     rows.append(
         (
-            _overall("macro", count),
+            "Overall, macro",
             scored,
             percent(judge.micro.coverage),
             points(macro["total"]),
@@ -49,7 +49,7 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
             *_dimension_cells(macro),
         )
     )
-    rows.append(_judge_row(_overall("micro", count), judge.micro, results.policy, other))
+    rows.append(_judge_row("Overall, micro", judge.micro, results.policy, other))
     served = (
         f" (served as {', '.join(judge.served)})" if judge.served and judge.served != (judge.model,) else ""
     )
@@ -60,7 +60,7 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
     if macro["total"] is None:
         notes.insert(0, "A domain without any scored sample makes the macro average not available.")
     return Table(
-        title=f"Judge scores of {results.model}{_partial(results)}",
+        title=f"Judge scores of {results.model} — {_scope(results)}",
         columns=(*columns, *(name.capitalize() for name in DIMENSIONS)),
         rows=tuple(rows),
         left=("Domain",),
@@ -86,16 +86,18 @@ def _dimension_cells(scores: Scores) -> tuple[str, ...]:
     return tuple(points(scores[name]) for name in DIMENSIONS)
 
 
-def _overall(kind: str, domains: int) -> str:
-    of = "" if domains == len(OFFICIAL_DOMAINS) else f", {domains} of {len(OFFICIAL_DOMAINS)} domains"
-    return f"Overall ({kind}{of})"
-
-
-def _partial(results: Results) -> str:
-    if not results.complete:
-        return " — PARTIAL: not all samples have been asked"
+def _scope(results: Results) -> str:
+    """What the numbers are about, where that is less than the whole benchmark."""
+    words = [f"data {results.data['name']}"]
+    count = len(results.predictions.samples)
+    if count < len(OFFICIAL_DOMAINS):
+        words.append(f"{count} of {len(OFFICIAL_DOMAINS)} domains")
     chosen = [name for name in ("limit", "limit_trajectories", "sample_id") if results.selection.get(name)]
-    return f" — subset ({', '.join(chosen)})" if chosen else ""
+    if chosen:
+        words.append(f"a subset ({', '.join(chosen)})")
+    if not results.complete:
+        words.append("PARTIAL: not all samples have been asked")
+    return ", ".join(words)
 
 
 def rule_table(results: Results) -> Table:
@@ -114,9 +116,9 @@ def rule_table(results: Results) -> Table:
         rows.append((domain_name(domain), counted, points(None if value is None else 100 * value), *cells))
     macro = results.rules.macro_floor if floor else results.rules.macro_exclude
     overall = points(None if macro is None else 100 * macro)
-    rows.append((_overall("macro", len(rows)), "", overall, *("" for _ in names)))
+    rows.append(("Overall, macro", "", overall, *("" for _ in names)))
     return Table(
-        title=f"Rule metrics of {results.model}{_partial(results)}",
+        title=f"Rule metrics of {results.model} — {_scope(results)}",
         columns=("Domain", "Scored", "Rule score", *names),
         rows=tuple(rows),
         left=("Domain",),

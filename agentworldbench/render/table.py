@@ -10,14 +10,20 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 DASH = "–"
 """Shown where a number is not available."""
+GAP = 2
+"""Blanks between columns."""
+FOLDED_WIDTH = 24
+"""Least width of a column that may be wrapped."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """`left` names the columns that are not numbers; `strong` the indices of summary rows."""
+    """`left` names the columns that are not numbers, the first of them identifies a row; `fold`
+    those that may be wrapped; `strong` the indices of summary rows."""
 
     title: str
     columns: tuple[str, ...]
@@ -25,33 +31,70 @@ class Table:
     left: tuple[str, ...] = ()
     strong: tuple[int, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    fold: tuple[str, ...] = ()
 
     def to_text(self, width: int = 100, colour: bool = False) -> str:
-        """Aligned text, at most `width` columns wide."""
-        from rich import box
+        """Aligned text, at most `width` columns wide.
+
+        Columns that do not fit follow in further blocks that begin with the row's name.
+        """
         from rich.console import Console
+        from rich.text import Text
+
+        console = Console(
+            file=io.StringIO(), width=width, force_terminal=colour, color_system="auto" if colour else None
+        )
+        console.print(Text(printable(self.title), style="bold"))
+        for number, columns in enumerate(self._blocks(width)):
+            if number:
+                console.print()
+            console.print(self._block(columns))
+        for note in self.notes:
+            console.print(Text(printable(note), style="dim"))
+        assert isinstance(console.file, io.StringIO)
+        lines = console.file.getvalue().split("\n")
+        return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
+
+    def _blocks(self, width: int) -> list[list[int]]:
+        """Column indices of each block."""
+        from rich.cells import cell_len
+
+        needed = []
+        for index, name in enumerate(self.columns):
+            cells = [cell_len(printable(row[index])) for row in self.rows]
+            natural = max([cell_len(name), *cells])
+            needed.append(min(natural, FOLDED_WIDTH) if name in self.fold else natural)
+        key = self.columns.index(self.left[0]) if self.left else 0
+        blocks: list[list[int]] = [[]]
+        used = 0
+        for index, need in enumerate(needed):
+            if blocks[-1] and used + need + GAP > width and blocks[-1] != [key]:
+                blocks.append([key])
+                used = needed[key]
+            blocks[-1].append(index)
+            used += need + (GAP if len(blocks[-1]) > 1 else 0)
+        return blocks
+
+    def _block(self, columns: list[int]) -> Any:
+        from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text
 
         table = RichTable(
             box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True
         )
-        for name in self.columns:
-            justify = "left" if name in self.left else "right"
-            table.add_column(Text(name), justify=justify, overflow="fold", no_wrap=name not in self.left)  # type: ignore[arg-type]
-        for index, row in enumerate(self.rows):
-            style = "bold" if index in self.strong else ""
-            table.add_row(*(Text(printable(cell), style=style) for cell in row))
-        console = Console(
-            file=io.StringIO(), width=width, force_terminal=colour, color_system="auto" if colour else None
-        )
-        console.print(Text(self.title, style="bold"))
-        console.print(table)
-        for note in self.notes:
-            console.print(Text(f"  {note}", style="dim"))
-        assert isinstance(console.file, io.StringIO)
-        lines = console.file.getvalue().split("\n")
-        return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
+        for index in columns:
+            name = self.columns[index]
+            table.add_column(
+                Text(name),
+                justify="left" if name in self.left else "right",
+                overflow="fold",
+                no_wrap=name not in self.left,
+            )
+        for number, row in enumerate(self.rows):
+            style = "bold" if number in self.strong else ""
+            table.add_row(*(Text(printable(row[index]), style=style) for index in columns))
+        return table
 
     def to_markdown(self) -> str:
         """A GitHub table under a heading, notes below."""
