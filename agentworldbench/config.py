@@ -10,15 +10,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from agentworldbench.errors import ConfigError
-from agentworldbench.records import Record
-from agentworldbench.yamlfile import did_you_mean, load_yaml
+from agentworldbench.records import Record, scrub
+from agentworldbench.yamlfile import UNSHOWN, did_you_mean, load_yaml
 
 Stage = Literal["predict", "judge", "data"]
 """Which commands take an option: those that ask the model, those that ask a judge, those that read data."""
@@ -56,17 +64,28 @@ def _mapping(value: Any) -> Any:
         try:
             return json.loads(text)
         except ValueError as problem:
-            raise ValueError(f"not a JSON object: {problem}") from None
+            raise PydanticCustomError(UNSHOWN, f"not a JSON object: {problem}") from None
     result: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, equals, raw = part.partition("=")
         if not equals or not key.strip():
-            raise ValueError(f"expected key=value or a JSON object, got {part!r}")
+            raise PydanticCustomError(UNSHOWN, "expected key=value,… or a JSON object")
         try:
             result[key.strip()] = json.loads(raw)
         except ValueError:
             result[key.strip()] = raw
     return result
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """Every key of a JSON-like value, however deep."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _keys(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _keys(inner)
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
@@ -75,6 +94,9 @@ Parameters = Annotated[dict[str, Any], BeforeValidator(_mapping)]
 
 _JUDGE: tuple[Stage, ...] = ("judge",)
 _ASK: tuple[Stage, ...] = ("predict", "judge")
+_CREDENTIAL = re.compile(
+    r"api[-_]?key|secret|passw|authorization|^((access|auth|bearer|hf)[-_]?)?token$", re.IGNORECASE
+)
 _LIMIT = re.compile(
     r"(?P<first>[1-9]\d*)-(?P<last>[1-9]\d*)|(?P<count>[1-9]\d*)|(?P<fraction>0?\.\d*[1-9]\d*|1\.0)"
 )
@@ -176,6 +198,16 @@ class RunConfig(Record):
     display: Literal["auto", "live", "plain", "none"] = _option(
         "auto", "Output", "Progress: live on a terminal, plain lines elsewhere, or none.", stages=_ASK)  # fmt: skip
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain_value(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
+            raise ValueError("expected a value, not true or false")
+        texts = value if isinstance(value, (list, tuple)) else (value,)
+        if any(isinstance(text, str) and scrub(text) != text for text in texts):
+            raise PydanticCustomError(UNSHOWN, "not valid text: it holds bytes that are not UTF-8")
+        return value
+
     @field_validator("limit", mode="before")
     @classmethod
     def _limit_form(cls, value: Any) -> Any:
@@ -191,9 +223,11 @@ class RunConfig(Record):
     @field_validator("extra_body", "judge_extra_body", "gen_kwargs")
     @classmethod
     def _no_secrets(cls, value: dict[str, Any]) -> dict[str, Any]:
-        for key in value:
-            if re.search(r"api_?key|secret|passw|authorization|^(access_|auth_)?token$", key, re.IGNORECASE):
-                raise ValueError(f"'{key}' looks like a credential; keys come from the environment only")
+        for key in _keys(value):
+            if _CREDENTIAL.search(key):
+                raise PydanticCustomError(
+                    UNSHOWN, f"'{key}' looks like a credential; keys come from the environment only"
+                )
         return value
 
     @model_validator(mode="after")
@@ -225,6 +259,6 @@ def make_config(values: Mapping[str, Any], file: Path | None = None) -> RunConfi
         detail = problem.errors()[0]
         flag = "--" + str(detail["loc"][0]).replace("_", "-") + ": " if detail["loc"] else ""
         message = detail["msg"].removeprefix("Value error, ")
-        # Mappings are not echoed: one of them may hold a key that does not belong there.
-        got = f" (got {detail['input']!r:.80})" if detail["loc"] and "{" not in str(detail["input"]) else ""
+        shown = detail["loc"] and detail["type"] != UNSHOWN
+        got = f" (got {detail['input']!r:.80})" if shown else ""
         raise ConfigError(f"{flag}{message}{got}") from None

@@ -14,6 +14,7 @@ the last prompt ends in the instruction suffix.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -80,12 +81,15 @@ class Dataset:
     def load(self, ref: SampleRef) -> Sample:
         """Read the row of `ref` again and return it whole.
 
-        Raises DataError when the file has changed since it was indexed.
+        Raises DataError when the file has changed or gone since it was indexed.
         """
         path = self.files[ref.domain].path
-        with path.open("rb") as file:
-            file.seek(ref.offset)
-            raw = file.read(ref.length)
+        try:
+            with path.open("rb") as file:
+                file.seek(ref.offset)
+                raw = file.read(ref.length)
+        except OSError as problem:
+            raise DataError(f"{path}:{ref.line}: cannot be read ({problem.strerror})") from problem
         if hashlib.sha256(raw).hexdigest() != ref.row_hash:
             raise DataError(f"{path}:{ref.line}: the file changed while it was in use")
         row, _ = _parse(raw, path, ref.line)
@@ -130,7 +134,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
             if number == 1 and line.startswith(b"\x1f\x8b"):
                 raise DataError(f"{path}:1: this is gzip data; unpack it first")
             body = line.rstrip(b"\r\n")
-            if number == 1 and body.lstrip().startswith(b"["):
+            if number == 1 and body.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
                 raise DataError(f"{path}:1: this is a JSON array; write one object a line (JSON Lines)")
             if body.strip():
                 yield number, offset, body

@@ -1,8 +1,5 @@
-"""The one tree of errors that a user can meet.
-
-Everything the harness refuses or gives up on is an `AwbError` with one line that says what was
-wrong, where (file:line, field, endpoint) and what to do. `cli/` prints that line without a
-traceback and exits with the class's code; any other exception is a bug and shows its traceback.
+"""The one tree of errors that a user can meet: one line each, with what was wrong, where, and what to do.
+`cli/` prints it and exits with the class's code; any other exception is a bug and shows its traceback.
 
     AwbError (2)
     ├── ConfigError            flags, configuration files, incompatible run directory

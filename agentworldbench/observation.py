@@ -86,8 +86,18 @@ def without_marker(text: str, marker: str) -> str:
     return text.replace(marker, "").strip()
 
 
+def thinking_open(text: str) -> bool:
+    """Whether the thinking was begun and never ended. A reply that was cut then holds drafts at most."""
+    depth = 0
+    for match in _THINK.finditer(text):
+        depth = max(depth - 1, 0) if match.group().startswith("</") else depth + 1
+    return depth > 0
+
+
 def complete(text: str, tag: str) -> bool:
-    """Whether the text holds a finished answer: after its last start tag comes an end tag."""
+    """Whether the text holds a finished answer: thinking ended, and an end tag after the last start tag."""
+    if thinking_open(text):
+        return False
     answer, _ = split_thinking(text, tag)
     start_tag, end_tag = _tags(tag)
     start = last_match(start_tag, answer)

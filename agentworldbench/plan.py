@@ -90,7 +90,7 @@ def make_plan(config: RunConfig) -> Plan:
     )
     predict = _predict_section(config, samples, model)
     selection = _selection(config, samples)
-    path = config.output or _default_path(config, predict, selection)
+    path = config.output.expanduser() if config.output else _default_path(config, predict, selection)
     judges = make_judges(config, protocol, samples.tasks)
     return Plan(config, protocol, samples, predictor, judges, path, predict, selection)
 
@@ -151,9 +151,8 @@ def _predict_section(config: RunConfig, samples: Samples, model: Model) -> dict[
     source = samples.source
     sampling = {domain: request_sampling(config, task).described() for domain, task in samples.tasks.items()}
     for some in sampling.values():
-        some["seed"] = (
-            "server default" if config.seed is None else f"derived from {config.seed} and the sample id"
-        )
+        if config.seed is not None and "seed" not in config.gen_kwargs | config.extra_body:
+            some["seed"] = f"derived from {config.seed} and the sample id"
     return {
         "data": {
             "name": source.name,

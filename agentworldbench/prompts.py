@@ -23,6 +23,7 @@ from agentworldbench.resources import asset
 from agentworldbench.task import Task
 
 NO_HISTORY: Final = "(none: this is the first turn)"
+_TEMPLATES: Final = ("tasks", "prompts", "builtin")
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 
 VERDICT_SCHEMA: Final = {
@@ -117,12 +118,16 @@ def messages_sha256(messages: Sequence[Message]) -> str:
 
 
 def judge_prompt_hashes(tasks: Mapping[str, Task], as_json: bool) -> dict[str, str]:
-    """SHA-256 of each judge prompt file in use: one per domain, the user template, the answer form."""
-    answer = "answer_json" if as_json else "answer_text"
-    hashes = {domain: sha256_text(task.judge_system_prompt()) for domain, task in tasks.items()}
-    return hashes | {name: sha256_text(_template(name)) for name in ("user", answer)}
+    """SHA-256 of each judge prompt file: the protocol's whole set, and what `tasks` of a user's own bring.
+
+    The set is whole whichever domains are chosen, so that a run which grows by domains keeps its judge.
+    """
+    unused = "answer_text" if as_json else "answer_json"
+    names = {path.stem for path in asset(*_TEMPLATES).glob("*.md")} - {unused}
+    own = {domain: sha256_text(task.judge_system_prompt()) for domain, task in tasks.items()}
+    return {name: sha256_text(_template(name)) for name in sorted(names)} | own
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _template(name: str) -> str:
-    return asset("tasks", "prompts", "builtin", f"{name}.md").read_text(encoding="utf-8")
+    return asset(*_TEMPLATES, f"{name}.md").read_text(encoding="utf-8")

@@ -9,7 +9,9 @@ is in flight, and what was journaled stays.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.metadata
+import json
 import platform
 import subprocess
 import threading
@@ -19,10 +21,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from agentworldbench.config import RunConfig, make_config
 from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
-from agentworldbench.errors import ConfigError, Interrupted
+from agentworldbench.errors import ConfigError, Interrupted, StoreError
 from agentworldbench.models import Model
 from agentworldbench.outcome import make_results
 from agentworldbench.plan import (
@@ -89,12 +93,11 @@ def load_run(path: str | Path) -> Run:
     """Open a run directory. Raises ConfigError when it is none, StoreError when it is damaged."""
     store = open_store(Path(path))
     results = store.read_json("results.json")
-    parsed = Results.model_validate_json(_text(store.path / "results.json")) if results is not None else None
+    try:
+        parsed = None if results is None else Results.model_validate_json(json.dumps(results))
+    except ValidationError as problem:
+        raise StoreError(f"{store.path / 'results.json'}: damaged; `awb score` makes it again") from problem
     return Run(path=store.path, config=store.read_json("run.json"), results=parsed)
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def evaluate(
@@ -131,6 +134,7 @@ def judge_run(path: Path, config: RunConfig, watch: Watcher | None = None) -> Ru
     """Judge the stored predictions of a run with the judges of `config`; predictions stay as they are."""
     if not config.judge or config.no_judge:
         raise ConfigError("--judge is missing: name the judge to ask")
+    open_store(path)
     with locked_store(path) as store:
         plan = plan_judging(store, config)
         run = _merge_run(store, plan)
@@ -226,14 +230,12 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     `Interrupted` once it has ended.
     """
     loop = asyncio.new_event_loop()
+    task = loop.create_task(work())  # made before the thread: an interrupt always finds it
     failure: list[BaseException] = []
-    task: list[asyncio.Task[None]] = []
+    ended = threading.Event()
 
     async def main() -> None:
-        current = asyncio.current_task()
-        assert current is not None
-        task.append(current)
-        await work()
+        await task
 
     def target() -> None:
         try:
@@ -241,17 +243,18 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
                 runner.run(main())
         except BaseException as problem:  # noqa: BLE001 - handed over to the calling thread
             failure.append(problem)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=target, name="awb-engine", daemon=True)
-    thread.start()
+    threading.Thread(target=target, name="awb-engine", daemon=True).start()
     interrupted = False
-    while thread.is_alive():
+    while not ended.is_set():
         try:
-            thread.join()
+            ended.wait()  # not join(): before Python 3.13 an interrupted join takes the thread for ended
         except KeyboardInterrupt:
             interrupted = True
-            if task:
-                loop.call_soon_threadsafe(task[0].cancel)
+            with contextlib.suppress(RuntimeError):  # the loop may close at this moment
+                loop.call_soon_threadsafe(task.cancel)
     if interrupted:
         raise Interrupted("interrupted; what is done stays, and the same command continues")
     if failure:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError
@@ -63,5 +64,6 @@ def _limited(refs: list[SampleRef], limit: str, seed: int | None) -> list[Sample
     if "-" in limit:
         first, last = (int(part) for part in limit.split("-"))
         return refs[first - 1 : last]
-    count = math.ceil(float(limit) * len(refs)) if "." in limit else int(limit)
+    # Exact: as a float, 0.07 of 100 rows would round up to 8.
+    count = math.ceil(Fraction(limit) * len(refs)) if "." in limit else int(limit)
     return sorted(refs, key=lambda ref: rank(seed, ref.id))[:count]

@@ -37,9 +37,10 @@ class Source:
     revision: str | None = None
 
 
-def resolve_source(data: str, task_names: tuple[str, ...] = ()) -> Source:
+def resolve_source(data: str, task_names: tuple[str, ...] = (), missing_ok: bool = False) -> Source:
     """Find or fetch the files that `--data` names, for the tasks named or for all that it has.
 
+    With `missing_ok` a folder may lack files of tasks that are named; they are left out.
     Raises DataError when a folder, file, repository or revision is missing, TaskError for tasks.
     """
     tasks = load_tasks(task_names)
@@ -51,34 +52,34 @@ def resolve_source(data: str, task_names: tuple[str, ...] = ()) -> Source:
             raise DataError(f"--data {data}: expected hf:OWNER/NAME, with @REVISION if it shall be pinned")
         return _from_hub(data, repository, revision or None, tasks)
     if data == "mini":
-        return _from_folder("mini", mini_folder(), tasks, chosen=bool(task_names))
+        return _from_folder("mini", mini_folder(), tasks, bool(task_names), missing_ok)
     folder = Path(data).expanduser()
     if not folder.is_dir():
         hint = did_you_mean(data, ("mini", "official"))
         raise DataError(f"--data {data}: no such folder{hint} (mini, official, hf:OWNER/NAME or a folder)")
-    return _from_folder("folder", folder, tasks, chosen=bool(task_names))
+    return _from_folder("folder", folder, tasks, bool(task_names), missing_ok)
 
 
-def _from_folder(name: str, folder: Path, tasks: dict[str, Task], chosen: bool) -> Source:
+def _from_folder(name: str, folder: Path, tasks: dict[str, Task], chosen: bool, missing_ok: bool) -> Source:
     present = {path.name for path in folder.glob("*_test.jsonl")}
     known = {task.data_file for task in tasks.values()}
-    if chosen:
+    if chosen and not missing_ok:
         for domain, task in tasks.items():
             if not (folder / task.data_file).is_file():
                 has = ", ".join(sorted(present)) or "no {domain}_test.jsonl file"
                 raise DataError(
                     f"{folder}: no file {task.data_file} for domain '{domain}' (the folder has {has})"
                 )
-    else:
+    elif not chosen:
         for stray in sorted(present - known):
             domain = stray.removesuffix("_test.jsonl")
             raise DataError(
                 f"{folder / stray}: unknown domain '{domain}'{did_you_mean(domain, tasks)}; name the domains to use "
                 "with --tasks, or give a task file for it"
             )
-        tasks = {domain: task for domain, task in tasks.items() if (folder / task.data_file).is_file()}
-        if not tasks:
-            raise DataError(f"{folder}: no {{domain}}_test.jsonl file in this folder")
+    tasks = {domain: task for domain, task in tasks.items() if (folder / task.data_file).is_file()}
+    if not tasks and not missing_ok:
+        raise DataError(f"{folder}: no {{domain}}_test.jsonl file in this folder")
     return Source(
         name=name, files={domain: folder / task.data_file for domain, task in tasks.items()}, tasks=tasks
     )
@@ -86,17 +87,33 @@ def _from_folder(name: str, folder: Path, tasks: dict[str, Task], chosen: bool) 
 
 def _from_hub(name: str, repository: str, revision: str | None, tasks: dict[str, Task]) -> Source:
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
 
     files: dict[str, Path] = {}
+    commit: str | None = None  # of the first file: `main` may move while the others are fetched
     for domain, task in tasks.items():
         place = f"{repository}@{revision or 'main'}/{task.data_file}"
         try:
-            path = hf_hub_download(repository, task.data_file, repo_type="dataset", revision=revision)
+            path = hf_hub_download(
+                repository, task.data_file, repo_type="dataset", revision=commit or revision
+            )
         except LocalEntryNotFoundError as problem:
+            cause = f" ({str(problem.__cause__).splitlines()[0]})" if str(problem.__cause__ or "") else ""
             raise DataError(
-                f"{place}: not in the local cache and the hub cannot be reached; run once with network (and without "
-                "HF_HUB_OFFLINE), or give a folder with --data PATH"
+                f"{place}: not in the local cache and the hub cannot be reached{cause}; run once with network (and "
+                "without HF_HUB_OFFLINE), or give a folder with --data PATH"
+            ) from problem
+        except RevisionNotFoundError as problem:
+            raise DataError(f"{place}: the repository has no such revision") from problem
+        except RepositoryNotFoundError as problem:
+            raise DataError(
+                f"{place}: the hub has no such dataset repository, or HF_TOKEN may not read it"
             ) from problem
         except EntryNotFoundError as problem:
             raise DataError(
@@ -105,7 +122,7 @@ def _from_hub(name: str, repository: str, revision: str | None, tasks: dict[str,
         except (HfHubHTTPError, OSError, ValueError) as problem:
             raise DataError(f"{place}: {str(problem).splitlines()[0]}") from problem
         files[domain] = Path(path)
-    commit = _commit_of(next(iter(files.values())))
+        commit = commit or _commit_of(files[domain])
     label = name if name == "official" else f"hf:{repository}@{commit or revision or 'main'}"
     return Source(name=label, files=files, tasks=tasks, repository=repository, revision=commit or revision)
 

@@ -5,12 +5,11 @@
     verdicts.jsonl      append-only journal of `Verdict` records
     metrics.jsonl       derived: `SampleMetrics`, made again by `awb score`
     results.json        derived: what leaderboards read
-    run.lock            held by the one process that writes
+    run.lock            held by the one process that writes, which `run.owner` names
 
-Journals hold one JSON record a line. Reading is binary and splits on `\\n` alone; the last record of
-a key counts. Before appending, a torn last line (the process died while writing) is moved to a
-`.torn` file beside the journal. A record is written and flushed at once, so it survives the
-process; it is forced to the disk at most once a second, so it survives the machine.
+Journals hold one JSON record a line, are read as bytes and split on `\\n` alone; the last record of a key
+counts. Before appending, a torn last line (the process died while writing) is moved to a `.torn` file.
+A record is flushed at once, so it survives the process, and synced each second, so it survives the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -32,6 +31,7 @@ from agentworldbench.records import Prediction, SampleMetrics, Verdict
 
 R = TypeVar("R", Prediction, Verdict)
 SYNC_SECONDS = 1.0
+RUN_SECTIONS = ("predict", "selection", "judges")
 
 
 class Journal(Generic[R]):
@@ -101,6 +101,7 @@ class Journal(Generic[R]):
             if time.monotonic() - self._synced >= SYNC_SECONDS:
                 self.sync()
         except OSError as problem:
+            self._abandon()
             raise StoreError(
                 f"{self.path}: cannot be written ({problem.strerror}); what was written stays"
             ) from problem
@@ -112,6 +113,13 @@ class Journal(Generic[R]):
         data_end = _mend_tail(self.path, self._is_record)
         self._end = data_end
         self._file = self.path.open("ab")
+
+    def _abandon(self) -> None:
+        """Let go of a file that refused a record; the next append mends its tail."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # closing tries once more to write what could not be written
+                file.close()
 
     def _is_record(self, body: bytes) -> bool:
         try:
@@ -184,15 +192,19 @@ class Store:
     def read_json(self, name: str) -> Any:
         """Content of `run.json` or `results.json`, or None when it does not exist.
 
-        Raises StoreError naming the file when it is not JSON.
+        Raises StoreError naming the file when it is not what this harness writes.
         """
         path = self.path / name
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            value = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (ValueError, OSError) as problem:
+        except (ValueError, OSError, RecursionError) as problem:
             raise StoreError(f"{path}: cannot be read ({problem}); move it away to start anew") from problem
+        needed = RUN_SECTIONS if name == "run.json" else ()
+        if not isinstance(value, dict) or not all(section in value for section in needed):
+            raise StoreError(f"{path}: not a {name} of a run; move it away to start anew")
+        return value
 
     def write_json(self, name: str, value: Any) -> None:
         """Replace a small file atomically: unique temporary file, fsync, rename."""

@@ -44,16 +44,16 @@ class Markers(Record):
 class Generation(Record):
     """Defaults for asking the model: temperature >= 0, max_tokens in tokens, top_p in (0, 1]."""
 
-    temperature: float = Field(ge=0)
-    max_tokens: int = Field(ge=1)
-    top_p: float | None = Field(default=None, gt=0, le=1)
+    temperature: float = Field(ge=0, strict=True)
+    max_tokens: int = Field(ge=1, strict=True)
+    top_p: float | None = Field(default=None, gt=0, le=1, strict=True)
 
 
 class TaskFile(Record):
     """The keys of a task YAML."""
 
     domain: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
-    version: int = Field(ge=1)
+    version: int = Field(ge=1, strict=True)
     description: str
     data_file: str = Field(pattern=r"^[^/\\]+\.jsonl$")
     observation: Literal["snapshot", "stream"]
@@ -66,7 +66,11 @@ class TaskFile(Record):
     judge_prompt: str
 
     @model_validator(mode="after")
-    def _primary_is_listed(self) -> TaskFile:
+    def _metrics_fit(self) -> TaskFile:
+        for names in (self.metrics, self.primary):
+            for name in names:
+                if names.count(name) > 1:
+                    raise ValueError(f"metric '{name}' stands twice in one list")
         for name in self.primary:
             if name not in self.metrics:
                 raise ValueError(f"primary metric '{name}' is not listed under metrics")
@@ -87,7 +91,7 @@ class Task(TaskFile):
         path = self.path.parent / self.judge_prompt
         try:
             return path.read_text(encoding="utf-8")
-        except OSError as problem:
+        except (OSError, UnicodeDecodeError) as problem:
             raise TaskError(
                 f"{self.path}: judge_prompt {self.judge_prompt!r} cannot be read ({problem})"
             ) from problem

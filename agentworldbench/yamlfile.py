@@ -18,6 +18,19 @@ from pydantic import BaseModel, ValidationError
 from agentworldbench.errors import AwbError
 
 T = TypeVar("T", bound=BaseModel)
+UNSHOWN = "unshown"
+"""Type of a validation error (`PydanticCustomError`) whose input may be a secret and is not echoed."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe, and keys are text: YAML 1.1 would read the key `yes` as true and `1` as a number."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                key.tag = "tag:yaml.org,2002:str"
+        return node
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -35,18 +48,20 @@ def load_yaml(path: Path, model: type[T], error: type[AwbError], context: dict[s
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise error(f"{path}: cannot be read ({problem})") from problem
+    lines: dict[tuple[Any, ...], int] = {}
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        node = yaml.compose(text, Loader=_Loader)
+        data = yaml.load(text, Loader=_Loader)
+        _collect_lines(node, (), lines, path, error)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         line = mark.line + 1 if mark else 1
         what = getattr(problem, "problem", None) or str(problem).splitlines()[0]
         raise error(f"{path}:{line}: not valid YAML: {what}") from problem
+    except RecursionError:
+        raise error(f"{path}:1: nested too deeply, or an alias stands inside itself") from None
     if not isinstance(node, yaml.MappingNode):
         raise error(f"{path}:1: expected a mapping of keys to values")
-    lines: dict[tuple[Any, ...], int] = {}
-    _collect_lines(node, (), lines, path, error)
     if context:
         for name in context.keys() & data.keys():
             raise error(f"{path}:{lines[(name,)]}: unknown key '{name}'")
@@ -58,7 +73,7 @@ def load_yaml(path: Path, model: type[T], error: type[AwbError], context: dict[s
 
 
 def _collect_lines(
-    node: yaml.Node,
+    node: yaml.Node | None,
     where: tuple[Any, ...],
     lines: dict[tuple[Any, ...], int],
     path: Path,
@@ -82,10 +97,13 @@ def _collect_lines(
 def _first_problem(
     path: Path, problem: ValidationError, lines: dict[tuple[Any, ...], int], model: type[BaseModel]
 ) -> str:
-    detail = problem.errors()[0]
+    # A misspelt key is an unknown one and a missing one: the former says what to mend.
+    details = sorted(problem.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
+    detail = details[0]
     place = tuple(detail["loc"])
     line = next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), 1)
     name = ".".join(str(part) for part in place)
+    message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":
         what = f"unknown key '{name}'{did_you_mean(str(place[-1]), _known_keys(model, place[:-1]))}"
     elif detail["type"] == "missing":
@@ -93,8 +111,12 @@ def _first_problem(
     elif detail["type"] == "literal_error":
         known = [word.strip("' ") for word in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
         what = f"'{name}' is {detail['input']!r}{did_you_mean(str(detail['input']), known)} (known: {', '.join(known)})"
+    elif not place:
+        what = message
+    elif detail["type"] == UNSHOWN:
+        what = f"'{name}': {message}"
     else:
-        what = f"'{name}': {detail['msg'].removeprefix('Value error, ')} (got {detail['input']!r:.80})"
+        what = f"'{name}': {message} (got {detail['input']!r:.80})"
     return f"{path}:{line}: {what}"
 
 

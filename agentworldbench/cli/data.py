@@ -12,7 +12,7 @@ app = typer.Typer(no_args_is_help=True, help="Data sets: what is in them.")
 @app.command("info")
 def info(
     data: Annotated[
-        str, typer.Argument(help="mini, official, hf:OWNER/NAME or a folder.", metavar="[DATA]")
+        str, typer.Argument(help="mini, official, hf:OWNER/NAME or a folder.", metavar="DATA")
     ] = "mini",
     tasks: Annotated[
         list[str] | None,

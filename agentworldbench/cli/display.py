@@ -52,7 +52,7 @@ def _plain() -> Iterator[Watcher]:
     try:
         yield watch
     finally:
-        if latest and sum(latest[0].due):
+        if latest and _began(latest[0]):
             _say(status(latest[0]))
 
 
@@ -79,7 +79,7 @@ def _live() -> Iterator[Watcher]:
         with Live(get_renderable=block, console=console, refresh_per_second=4, transient=True):
             yield watch
     finally:
-        if latest and sum(latest[0].due):
+        if latest and _began(latest[0]):
             console.print(Text(status(latest[0])))
 
 
@@ -117,6 +117,11 @@ def live_lines(progress: Progress) -> list[str]:
     if progress.retries:
         lines.append(printable(f"  {progress.retries} retries, last {progress.last_retry}")[:150])
     return lines
+
+
+def _began(progress: Progress) -> bool:
+    """Whether there are counts to tell: something was due, and the endpoints could be used."""
+    return sum(progress.due) > 0 and progress.predictions.total + progress.verdicts.total > 0
 
 
 def _stage(name: str, stage: Stage) -> str:

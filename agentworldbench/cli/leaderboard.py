@@ -25,7 +25,7 @@ def show(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder of entries; default: the bundled ones.", metavar="[DIR]", show_default=False
+            help="Folder of entries; default: the bundled ones.", metavar="DIR", show_default=False
         ),
     ] = None,
     form: Annotated[Form, typer.Option("--format", "-f", help="How to print.")] = Form.TABLE,
@@ -39,6 +39,8 @@ def show(
     if folder is not None and not folder.is_dir():
         raise DataError(f"{folder}: no such folder of leaderboard entries")
     entries = load_entries(folder)
+    if not entries:
+        raise DataError(f"{folder}: no leaderboard entry (*.json) in this folder")
     if form is not Form.JSON:
         print_tables(leaderboard_tables(entries), form.value)
         return

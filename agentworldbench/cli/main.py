@@ -10,13 +10,13 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, cast
 
 import typer
 
 from agentworldbench.cli import data, leaderboard, run, tasks
 from agentworldbench.cli.lazy import LazyGroup
-from agentworldbench.errors import AwbError, Interrupted
+from agentworldbench.errors import AwbError, ConfigError, Interrupted
 from agentworldbench.version import __version__
 
 app = typer.Typer(
@@ -37,6 +37,10 @@ app.add_typer(data.app, name="data")
 app.add_typer(leaderboard.app, name="leaderboard")
 
 
+# Typer brings click along under a name of its own; this is click's class for wrong usage.
+_UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"awb {__version__}")
@@ -55,17 +59,18 @@ def about(
 def main() -> NoReturn:
     """Entry point of the command line."""
     signal.signal(signal.SIGTERM, _terminate)
-    _read_dotenv()
     try:
-        app()
+        _read_dotenv()
+        # Not standalone: wrong usage is told in one line here, not in Typer's block of lines.
+        code = app(prog_name="awb", standalone_mode=False) or 0
     except AwbError as problem:
         code = _complain(problem)
-    except KeyboardInterrupt:
+    except _UsageError as problem:
+        code = _correct(problem)
+    except (KeyboardInterrupt, typer.Abort):
         code = Interrupted.exit_code
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # the reader is gone; Typer exits where it sees that first
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    else:
         code = 0
     sys.exit(code)
 
@@ -74,6 +79,19 @@ def _complain(problem: AwbError) -> int:
     from agentworldbench.render.table import printable
 
     typer.echo(f"awb: {printable(str(problem))}", err=True)
+    return problem.exit_code
+
+
+def _correct(problem: typer.BadParameter) -> int:
+    """Say what was wrong with the words on the command line; a group without a command shows its help."""
+    if type(problem).__name__ == "NoArgsIsHelpError":
+        problem.show()
+        return problem.exit_code
+    from agentworldbench.render.table import printable
+
+    message = problem.format_message().rstrip(".")
+    where = problem.ctx.command_path if problem.ctx else "awb"
+    typer.echo(f"awb: {printable(message)} (see {where} --help)", err=True)
     return problem.exit_code
 
 
@@ -89,7 +107,10 @@ def _read_dotenv() -> None:
     if Path(".env").is_file():
         from dotenv import load_dotenv
 
-        load_dotenv(".env", override=False)
+        try:
+            load_dotenv(".env", override=False)
+        except (OSError, UnicodeDecodeError) as problem:
+            raise ConfigError(f".env: cannot be read ({problem})") from problem
 
 
 if __name__ == "__main__":

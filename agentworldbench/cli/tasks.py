@@ -8,7 +8,7 @@ import typer
 
 app = typer.Typer(no_args_is_help=True, help="Task files: how each domain is evaluated.")
 _Names = typer.Argument(
-    help="Domains, task files or folders of task files; default: the bundled ones.", metavar="[TASKS]…", show_default=False
+    help="Domains, task files or folders of task files; default: the bundled ones.", metavar="TASKS…", show_default=False
 )  # fmt: skip
 
 
@@ -61,9 +61,8 @@ def validate(
     from agentworldbench.task import load_tasks
 
     tasks = load_tasks(names or ())
-    source = resolve_source(data)
-    both = {domain: task for domain, task in tasks.items() if domain in source.files}
-    dataset = open_dataset(source.files, both)
+    source = resolve_source(data, tuple(names or ()), missing_ok=True)
+    dataset = open_dataset(source.files, source.tasks)
     checked = dict.fromkeys(tasks, 0)
     for ref in dataset.refs:
         sample, task = dataset.load(ref), tasks[ref.domain]

@@ -55,6 +55,7 @@ async def ask(
             with progress.request_in_flight():
                 outcome = await model.generate(request)
             seconds = time.monotonic() - started
+        _heed_cancellation()
         if isinstance(outcome, Completion):
             limiter.reached = True
             usage = outcome.usage
@@ -75,6 +76,16 @@ async def ask(
         await asyncio.sleep(wait)
 
 
+def _heed_cancellation() -> None:
+    """Raise the CancelledError that a library swallowed: LiteLLM turns some into errors of its own.
+
+    Without this a stopped run would wait for ever, and what was given up would become a record.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 def _again(
     failure: Failure, attempts: list[Attempt], limiter: Limiter, max_retries: int, model: Model
 ) -> bool:
@@ -93,8 +104,11 @@ def _again(
 
 
 def _wait(outcome: CallFailure, attempts: int) -> float:
-    """Seconds before the next attempt: the server's wish, else 0.5, 1, 2 … 60 with jitter."""
-    if outcome.retry_after is not None:
+    """Seconds before the next attempt: the server's wish, else 0.5, 1, 2 … 60 with jitter.
+
+    A wish for 0 (or for a moment that has passed) is none: all attempts would be spent in an instant.
+    """
+    if outcome.retry_after:
         return outcome.retry_after + random.uniform(0, 0.1)
     return float(min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempts - 1)) * random.uniform(0.5, 1.0))
 

@@ -66,7 +66,8 @@ class Entry(Record):
     @property
     def rankable(self) -> bool:
         """Whether the entry may carry a rank."""
-        return self.coverage is not None and all(value >= RANK_COVERAGE for value in self.coverage.values())
+        coverage = self.coverage or {}
+        return bool(self.scores) and all(coverage.get(domain, 0) >= RANK_COVERAGE for domain in self.scores)
 
 
 def load_entries(folder: Path | None = None) -> list[Entry]:
@@ -75,8 +76,13 @@ def load_entries(folder: Path | None = None) -> list[Entry]:
     for path in sorted((folder or asset("leaderboards", "entries")).glob("*.json")):
         try:
             entry = Entry.model_validate_json(path.read_text(encoding="utf-8"))
-        except (ValidationError, OSError) as problem:
-            raise DataError(f"{path}: not a leaderboard entry: {str(problem).splitlines()[0]}") from problem
+        except ValidationError as problem:
+            detail = problem.errors()[0]
+            field = ".".join(str(part) for part in detail["loc"])
+            where = f"field '{field}': " if field else ""
+            raise DataError(f"{path}: not a leaderboard entry: {where}{detail['msg']}") from problem
+        except (OSError, UnicodeDecodeError) as problem:
+            raise DataError(f"{path}: cannot be read ({problem})") from problem
         if entry.slug != path.stem:
             raise DataError(f"{path}: slug '{entry.slug}' is not the file's name")
         entries.append(entry)
@@ -89,7 +95,7 @@ def grouped(entries: Iterable[Entry]) -> list[tuple[Group, list[Entry]]]:
     for entry in entries:
         groups.setdefault(entry.group.model_dump_json(), (entry.group, []))[1].append(entry)
     return [
-        (group, sorted(some, key=lambda entry: (-entry.overall, entry.model)))
+        (group, sorted(some, key=lambda entry: (-entry.overall, entry.model, entry.slug)))
         for group, some in sorted(groups.values(), key=lambda item: item[0].model_dump_json())
     ]
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from agentworldbench.records import CallFailure, Completion, Request
 
@@ -52,6 +54,14 @@ class Connection:
     key_variables: tuple[str, ...] = ("AWB_API_KEY", "OPENAI_API_KEY")
     max_context: int | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def proxy_hint(url: str) -> str:
+    """What to say when `url` cannot be reached and a proxy of the environment stands in between."""
+    parts = urlsplit(url)
+    if parts.scheme not in getproxies() or proxy_bypass(parts.hostname or ""):
+        return ""
+    return f"; {parts.scheme.upper()}_PROXY is set: is it meant for this address (NO_PROXY lists exceptions)?"
 
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]*@")

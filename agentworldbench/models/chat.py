@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentworldbench.models.base import one_line
 from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request, Usage, scrub
 
 
@@ -30,13 +31,16 @@ def request_body(request: Request) -> dict[str, Any]:
 
 
 def read_chat(
-    reply: Any, notes: tuple[str, ...] = (), cost_usd: float | None = None
+    reply: Any,
+    notes: tuple[str, ...] = (),
+    cost_usd: float | None = None,
+    secrets: tuple[str, ...] = (),
 ) -> Completion | CallFailure:
-    """A decoded reply as a `Completion`; its first choice counts."""
+    """A decoded reply as a `Completion`; its first choice counts. `secrets` are taken out of messages."""
     if not isinstance(reply, dict):
         return _malformed("the reply is not a JSON object")
     if isinstance(reply.get("error"), (dict, str)) and reply["error"] and not reply.get("choices"):
-        return _malformed(f"an error came with status 200: {str(reply['error'])[:200]}")
+        return _malformed(f"an error came with status 200: {one_line(str(reply['error']), secrets)}")
     usage = read_usage(reply.get("usage"))
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -55,12 +59,12 @@ def read_chat(
     return Completion(
         text=None if text is None else scrub(text),
         reasoning=scrub(reasoning) if reasoning else None,
-        finish_reason=reason if isinstance(reason, str) else None,
+        finish_reason=scrub(reason) if isinstance(reason, str) else None,
         refusal=scrub(message["refusal"]) if isinstance(message.get("refusal"), str) else None,
         tool_calls=bool(message.get("tool_calls") or message.get("function_call")),
         usage=usage,
         cost_usd=cost_usd,
-        model_served=reply["model"] if isinstance(reply.get("model"), str) else None,
+        model_served=scrub(reply["model"]) if isinstance(reply.get("model"), str) else None,
         notes=(*notes, "lone surrogates replaced") if text is not None and scrub(text) != text else notes,
     )
 

@@ -31,6 +31,10 @@ _QUOTA = re.compile(
     re.IGNORECASE,
 )
 _RETRYABLE_QUOTA = re.compile(r"retry.?(delay|in|after)|per.?minute|per.?second|requests per", re.IGNORECASE)
+_DELAY = re.compile(
+    r"(?:retry.?delay\W+|(?:retry|try again) (?:in|after) )(\d{1,6}(?:\.\d{1,9})?) ?(ms|s)(?:econds?)?\b",
+    re.IGNORECASE,
+)
 _MODEL_MISSING = re.compile(
     r"model_not_found|model [`'\"]?[\w./:-]+[`'\"]? (does not exist|not found|is not found)|no such model|unknown model",
     re.IGNORECASE,
@@ -47,12 +51,27 @@ _BY_STATUS: Final[dict[int, FailureKind]] = {
     429: FailureKind.RATE_LIMIT,
 }
 
+_BROKEN: Final = (
+    (
+        FailureKind.UNREACHABLE,
+        {"ConnectionRefusedError", "gaierror", "ConnectError", "ClientConnectorError"},
+    ),
+    (
+        FailureKind.NETWORK,
+        {"ConnectionError", "ServerDisconnectedError", "ClientOSError", "ClientPayloadError"}
+        | {"ReadError", "WriteError", "ProtocolError"},
+    ),
+    (FailureKind.TIMEOUT, {"TimeoutError", "TimeoutException"}),
+)
+"""Class names (Python's, aiohttp's, httpx's) that tell how a connection failed; the first match counts."""
 
-def kind_of(status: int, message: str) -> FailureKind:
-    """Class of an HTTP error from its status and the text of its body."""
+
+def kind_of(status: int, message: str, asked_to_wait: bool = False) -> FailureKind:
+    """Class of an HTTP error from its status, the text of its body, and whether it names a time to wait."""
     if status == 429:
         spent = _QUOTA.search(message) and not _RETRYABLE_QUOTA.search(message)
-        return FailureKind.QUOTA if spent else FailureKind.RATE_LIMIT
+        again = asked_to_wait and "insufficient_quota" not in message
+        return FailureKind.QUOTA if spent and not again else FailureKind.RATE_LIMIT
     if status in (400, 422, 500, 503):
         if _OVERFLOW.search(message):
             return FailureKind.CONTEXT_OVERFLOW
@@ -71,9 +90,20 @@ def call_failure(
     status: int, message: str, headers: Mapping[str, str] | None = None, secrets: tuple[str, ...] = ()
 ) -> CallFailure:
     """Failure of one request from what the server sent."""
-    kind = kind_of(status, message)
+    wait = retry_after(headers or {})
+    if wait is None:
+        wait = _delay_in(message)
+    kind = kind_of(status, message, wait is not None)
     failure = Failure(kind=kind, message=one_line(message, secrets) or f"HTTP {status}", status=status)
-    return CallFailure(failure=failure, retry_after=retry_after(headers or {}))
+    return CallFailure(failure=failure, retry_after=wait)
+
+
+def _delay_in(message: str) -> float | None:
+    """Seconds to wait where only the text of the error says so (Gemini: `retryDelay`, `retry in 17s`)."""
+    match = _DELAY.search(message)
+    if match is None:
+        return None
+    return min(float(match[1]) * (0.001 if match[2].lower() == "ms" else 1.0), MAX_WAIT)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
@@ -95,13 +125,40 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     return min(max(wait.total_seconds(), 0.0), MAX_WAIT)
 
 
+def connection_failure(problem: BaseException | None) -> FailureKind | None:
+    """What broke when no whole reply came; None when the chain of exceptions tells of no connection.
+
+    The first cause decides, by the names of its classes: SDKs and HTTP libraries wrap one another,
+    and some call a server that hung up a timeout.
+    """
+    names: set[str] = set()
+    while problem is not None:
+        names.update(kind.__name__ for kind in type(problem).__mro__)
+        problem = problem.__cause__ or problem.__context__
+    return next((kind for kind, causes in _BROKEN if names & causes), None)
+
+
+def first_cause(problem: BaseException) -> str:
+    """The innermost message of a chain of exceptions: the one that says what happened."""
+    while problem.__cause__ or problem.__context__:
+        inner = problem.__cause__ or problem.__context__
+        if inner is None or not str(inner):
+            break
+        problem = inner
+    return str(problem) or type(problem).__name__
+
+
 def error_text(body: Any, default: str) -> str:
-    """The message inside a decoded error body, whatever its shape, with code and type in front."""
+    """The message inside a decoded error body, whatever its shape, followed by code, type and retry delay."""
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]  # Gemini's OpenAI endpoint wraps its error so
     if isinstance(body, dict):
         inner = body.get("error", body)
         if isinstance(inner, dict):
             message = inner.get("message") or inner.get("detail") or default
             extras = [str(inner[name]) for name in ("code", "type", "param") if inner.get(name)]
+            delay = _DELAY.search(str(inner.get("details") or ""))
+            extras += [f"retry in {delay[1]} {delay[2]}"] if delay else []
             return f"{message} ({', '.join(extras)})" if extras else str(message)
         return str(inner)
     return str(body) if body else default

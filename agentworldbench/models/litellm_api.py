@@ -14,9 +14,9 @@ from typing import Any
 
 from agentworldbench.errors import ConfigError, CredentialsError
 from agentworldbench.models.adapt import Adaptation
-from agentworldbench.models.base import Connection, one_line, public_url
-from agentworldbench.models.chat import read_chat, request_body
-from agentworldbench.models.failures import call_failure
+from agentworldbench.models.base import Connection, one_line, proxy_hint, public_url
+from agentworldbench.models.chat import read_chat, read_usage, request_body
+from agentworldbench.models.failures import call_failure, connection_failure, error_text, first_cause
 from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request
 
 _BY_CLASS = {
@@ -106,7 +106,8 @@ class LiteLLMModel:
             body = request_body(request)
             while True:
                 sent = self._adaptation.apply(body)
-                outcome = await self._send(sent, request.sampling.extra)
+                extra = {name: sent[name] for name in request.sampling.extra if name in sent}
+                outcome = await self._send(sent, extra)
                 if isinstance(outcome, Completion):
                     return outcome
                 failure = outcome.failure
@@ -135,14 +136,24 @@ class LiteLLMModel:
             return self._failed(FailureKind.TIMEOUT, f"no answer within {self._connection.timeout:g} s")
         except Exception as problem:  # noqa: BLE001 - LiteLLM raises its providers' own classes too
             return self._call_failure(problem)
-        cost = (getattr(reply, "_hidden_params", None) or {}).get("response_cost")
-        return read_chat(reply.model_dump(), self._adaptation.notes, cost if self.price() else None)
+        decoded = reply.model_dump()
+        cost = (getattr(reply, "_hidden_params", None) or {}).get("response_cost") if self.price() else None
+        if not read_usage(decoded.get("usage")).prompt_tokens:
+            # LiteLLM writes zeros, and a cost of 0, where the provider did not say.
+            decoded["usage"], cost = None, None
+        return read_chat(decoded, self._adaptation.notes, cost, self._secrets())
 
     def _call_failure(self, problem: Exception) -> CallFailure:
         status = int(getattr(problem, "status_code", None) or 500)
         message = str(getattr(problem, "message", "") or problem)
-        if _refused_connection(problem):
-            return self._failed(FailureKind.UNREACHABLE, f"{self._url or self.provider}: {one_line(message)}")
+        body = getattr(problem, "body", None)
+        broken = connection_failure(problem)
+        if broken is None and not body and _says_refused(message):
+            broken = FailureKind.UNREACHABLE
+        if broken is not None:
+            hint = proxy_hint(self._url) if self._url and broken is FailureKind.UNREACHABLE else ""
+            return self._failed(broken, f"{self._url or self.provider}: {first_cause(problem)}{hint}")
+        message = error_text(body, message.partition("Traceback (most recent")[0])
         response = getattr(problem, "response", None)
         headers = (
             getattr(problem, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
@@ -162,29 +173,15 @@ class LiteLLMModel:
         return CallFailure(failure=Failure(kind=kind, message=one_line(message, self._secrets())))
 
     async def close(self) -> None:
-        """Close the clients that LiteLLM keeps for this event loop."""
+        """Close the clients that LiteLLM keeps, and let it forget them: others would be handed closed ones."""
         close = getattr(self._litellm, "close_litellm_async_clients", None)
         if close is not None:
             await close()
-
-
-def _refused_connection(problem: BaseException | None) -> bool:
-    """Whether a chain of exceptions began with a connection that could not be made."""
-    while problem is not None:
-        if isinstance(problem, ConnectionRefusedError) or type(problem).__name__ in (
-            "ConnectError",
-            "ClientConnectorError",
-            "ClientConnectorDNSError",
-        ):
-            return True
-        if _says_refused(str(problem)):
-            return True
-        problem = problem.__cause__ or problem.__context__
-    return False
+            self._litellm.in_memory_llm_clients_cache.flush_cache()
 
 
 def _says_refused(text: str) -> bool:
-    """LiteLLM often keeps only the words of the first exception."""
+    """LiteLLM sometimes keeps only the words of the first exception."""
     return any(
         words in text for words in ("Connection refused", "Connect call failed", "Cannot connect to host")
     )

@@ -12,12 +12,13 @@ import asyncio
 import json
 import os
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
 from agentworldbench.models.adapt import Adaptation
-from agentworldbench.models.base import Connection, one_line, public_url
+from agentworldbench.models.base import Connection, one_line, proxy_hint, public_url
 from agentworldbench.models.chat import read_chat, request_body
-from agentworldbench.models.failures import call_failure, error_text
+from agentworldbench.models.failures import call_failure, connection_failure, error_text, first_cause
 from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ class OpenAIModel:
         if not connection.base_url.startswith(("http://", "https://")):
             raise ConfigError(
                 f"--base-url {public_url(connection.base_url)}: must begin with http:// or https://"
+            )
+        if urlsplit(connection.base_url).username is not None:
+            raise ConfigError(
+                f"--base-url {public_url(connection.base_url)}: a URL cannot hold a user name or password here; "
+                f"put the key into {' or '.join(connection.key_variables)}"
             )
         self.name = name
         self.context = connection.max_context
@@ -72,19 +78,22 @@ class OpenAIModel:
 
     async def check(self) -> None:
         """Ask `/models`: the server must answer at all and accept the key; learn its context length."""
+        import aiohttp
         import openai
 
         try:
             raw = await self._open().with_options(timeout=CHECK_SECONDS).models.with_raw_response.list()
             listed = json.loads(raw.http_response.text)
-        except openai.APIConnectionError as problem:
+        except (openai.APIConnectionError, aiohttp.ClientError) as problem:
             raise EndpointError(
-                f"{self._url}: cannot be reached ({_reason(problem)}); is the server running, and the address right?"
+                f"{self._url}: cannot be reached ({first_cause(problem)}); is the server running, and the address right?"
+                f"{proxy_hint(self._url)}"
             ) from problem
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as problem:
+        except openai.AuthenticationError as problem:
             raise CredentialsError(self._refused_key(problem.message)) from problem
-        except (openai.APIStatusError, ValueError):
-            return  # many servers have no such list; the first request will tell
+        except (openai.APIStatusError, ValueError, RecursionError):
+            # Many servers have no such list, some keys may not read it: the first request will tell.
+            return
         for entry in (listed.get("data") or []) if isinstance(listed, dict) else []:
             length = entry.get("max_model_len") if isinstance(entry, dict) else None
             if self.context is None and isinstance(length, int) and entry.get("id") == self._served:
@@ -109,6 +118,7 @@ class OpenAIModel:
                     return outcome
 
     async def _send(self, body: dict[str, Any]) -> Completion | CallFailure:
+        import aiohttp
         import openai
 
         options = {name: value for name, value in body.items() if name != "messages"}
@@ -117,21 +127,23 @@ class OpenAIModel:
                 raw = await self._open().chat.completions.with_raw_response.create(
                     model=self._served, messages=body["messages"], extra_body=options
                 )
-                reply = json.loads(raw.http_response.content)
-        except (TimeoutError, openai.APITimeoutError):
+                content = raw.http_response.content
+        except TimeoutError:
             return _failure(FailureKind.TIMEOUT, f"no answer within {self._connection.timeout:g} s")
-        except openai.APIConnectionError as problem:
-            refused = "refused" in _reason(problem).lower() or "connect" in _reason(problem).lower()
-            kind = FailureKind.UNREACHABLE if refused else FailureKind.NETWORK
-            return _failure(kind, f"{self._url}: {one_line(_reason(problem), self._secrets)}")
+        except (openai.APIConnectionError, aiohttp.ClientError) as problem:
+            kind = connection_failure(problem) or FailureKind.NETWORK
+            hint = proxy_hint(self._url) if kind is FailureKind.UNREACHABLE else ""
+            return _failure(kind, f"{self._url}: {one_line(first_cause(problem), self._secrets)}{hint}")
         except openai.APIStatusError as problem:
             text = error_text(problem.body, problem.message)
             return call_failure(problem.status_code, text, dict(problem.response.headers), self._secrets)
-        except ValueError as problem:
+        try:
+            reply = json.loads(content)
+        except (ValueError, RecursionError) as problem:
             return _failure(
                 FailureKind.MALFORMED_RESPONSE, f"the reply is not JSON ({one_line(str(problem))})"
             )
-        return read_chat(reply, self._adaptation.notes)
+        return read_chat(reply, self._adaptation.notes, secrets=self._secrets)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -141,22 +153,18 @@ class OpenAIModel:
 
 
 def _key(variables: tuple[str, ...]) -> tuple[str, str | None]:
-    """(key, name of its variable); servers without keys get a placeholder, which the SDK wants."""
+    """(key, name of its variable); servers without keys get a placeholder, which the SDK wants.
+
+    Raises CredentialsError for a key that no HTTP header can hold.
+    """
     for variable in variables:
-        if os.environ.get(variable):
-            return os.environ[variable], variable
+        key = os.environ.get(variable, "").strip()
+        if key and not (key.isascii() and key.isprintable()):
+            raise CredentialsError(f"{variable}: holds characters that no key has; set it anew")
+        if key:
+            return key, variable
     return "none", None
 
 
 def _failure(kind: FailureKind, message: str) -> CallFailure:
     return CallFailure(failure=Failure(kind=kind, message=message))
-
-
-def _reason(problem: BaseException) -> str:
-    """The innermost message of a chain of exceptions: the one that says what happened."""
-    while problem.__cause__ or problem.__context__:
-        inner = problem.__cause__ or problem.__context__
-        if inner is None or not str(inner):
-            break
-        problem = inner
-    return str(problem) or type(problem).__name__

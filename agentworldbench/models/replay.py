@@ -22,6 +22,7 @@ from agentworldbench.records import (
     FailureKind,
     Prediction,
     Request,
+    scrub,
 )
 from agentworldbench.store import Journal, open_store
 
@@ -45,8 +46,11 @@ class ReplayModel:
             self._file = _read_file(path)
         else:
             raise ConfigError(f"model '{name}': no run directory or file at {path}")
-        with source.open("rb") as file:
-            self._sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            with source.open("rb") as file:
+                self._sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as problem:
+            raise ConfigError(f"model '{name}': {source} cannot be read ({problem.strerror})") from problem
 
     def identity(self) -> dict[str, Any]:
         """Backend and the hash of the stored answers."""
@@ -95,7 +99,7 @@ def _read_file(path: Path) -> dict[tuple[str, int], Completion]:
     for number, _, line in lines_of(path):
         try:
             row = json.loads(line)
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise DataError(f"{path}:{number}: not a JSON object on one line ({problem})") from None
         good = isinstance(row, dict) and isinstance(row.get("sample_id"), str)
         kinds = [name for name in ("text", "observation") if good and isinstance(row.get(name), str)]
@@ -103,7 +107,10 @@ def _read_file(path: Path) -> dict[tuple[str, int], Completion]:
             raise DataError(
                 f'{path}:{number}: expected "sample_id" and one of "text" and "observation", as strings'
             )
-        answers[(row["sample_id"], int(row.get("epoch", 1)))] = Completion(
-            **{kinds[0]: row[kinds[0]]}, finish_reason="stop", cost_usd=0.0
+        epoch = row.get("epoch", 1)
+        if not isinstance(epoch, int) or epoch < 1:
+            raise DataError(f'{path}:{number}: "epoch" is {str(epoch)[:40]!r}, not a number from 1')
+        answers[(row["sample_id"], epoch)] = Completion(
+            **{kinds[0]: scrub(row[kinds[0]])}, finish_reason="stop", cost_usd=0.0
         )
     return answers

@@ -62,15 +62,15 @@ class Table:
         needed = []
         for index, name in enumerate(self.columns):
             cells = [cell_len(printable(row[index])) for row in self.rows]
-            natural = max([cell_len(name), *cells])
+            natural = max([cell_len(printable(name)), *cells])
             needed.append(min(natural, FOLDED_WIDTH) if name in self.fold else natural)
         key = self.columns.index(self.left[0]) if self.left else 0
         blocks: list[list[int]] = [[]]
         used = 0
         for index, need in enumerate(needed):
             if blocks[-1] and used + need + GAP > width and blocks[-1] != [key]:
-                blocks.append([key])
-                used = needed[key]
+                blocks.append([] if index == key else [key])
+                used = 0 if index == key else needed[key]
             blocks[-1].append(index)
             used += need + (GAP if len(blocks[-1]) > 1 else 0)
         return blocks
@@ -86,7 +86,7 @@ class Table:
         for index in columns:
             name = self.columns[index]
             table.add_column(
-                Text(name),
+                Text(printable(name)),
                 justify="left" if name in self.left else "right",
                 overflow="fold",
                 no_wrap=name not in self.left,

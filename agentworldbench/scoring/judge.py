@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentworldbench.models import Model
-from agentworldbench.observation import reply_failure, split_thinking
+from agentworldbench.observation import reply_failure, split_thinking, thinking_open
 from agentworldbench.prompts import VERDICT_SCHEMA, judge_messages, judge_prompt_hashes, reference_observation
 from agentworldbench.protocol import Protocol
 from agentworldbench.records import (
@@ -68,12 +68,16 @@ class Judge:
         )
 
     def read(self, completion: Completion, sample: Sample, observation: str) -> ReadVerdict | Failure:
-        """The verdict in a reply, or why there is none. A cut reply that holds a verdict counts."""
+        """The verdict in a reply, or why there is none.
+
+        A cut reply that holds a verdict counts, unless it was cut while thinking (a draft).
+        """
         text = completion.text or ""
         answer, _ = split_thinking(text, TAG)
         reference = reference_observation(sample, self.tasks[sample.ref.domain])
         verdict = read_verdict(text, shown=(observation, reference, *sample.prompts, *sample.responses))
-        failure = reply_failure(completion, isinstance(verdict, ReadVerdict), bool(answer.strip()))
+        whole = isinstance(verdict, ReadVerdict) and not thinking_open(text)
+        failure = reply_failure(completion, whole, bool(answer.strip()))
         return failure or verdict
 
 

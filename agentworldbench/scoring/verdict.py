@@ -2,9 +2,10 @@
 
 In: the reply, and the texts that the judge was shown and might quote. Out: a `ReadVerdict` or a
 `Failure`. The verdict stands in a `<final_evaluation>` block; a reply without one may be the bare
-JSON object (servers with structured output send that) or hold it in a fence. A block that occurs
-word for word in the shown texts is a quotation and never counts; two blocks that disagree are
-`judge_ambiguous`. JSON is parsed as it stands, never repaired. All scans are linear.
+JSON object (servers with structured output send that) or hold it in a fence. A block that occurs in
+the shown texts is a quotation and never counts, nor does the answer form of the prompt when a judge
+repeats it; two blocks that disagree are `judge_ambiguous`. JSON is parsed as it stands, never
+repaired, and nothing is salvaged from inside broken JSON. All scans are linear.
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from agentworldbench.observation import last_match, split_thinking
-from agentworldbench.records import DIMENSIONS, Failure, FailureKind
+from agentworldbench.records import DIMENSIONS, Failure, FailureKind, scrub
 
 TAG: Final = "final_evaluation"
 _TAGS = re.compile(rf"<(/?){TAG}>", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
 _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
 _NUMBER = re.compile(r"\s*([1-5])(?:\.0+)?\s*(?:/\s*5(?:\.0+)?\s*)?")
+_KEY = re.compile(r'"(?:scores|strengths|weaknesses|reasons)"\s*:')
+_FORM = re.compile(r"<(?:short sentence|integer 1-5)>")
+"""Placeholders of the answer form in `tasks/prompts/builtin/answer_*.md`."""
+_LAYOUT = re.compile(r"(?:\\{1,8}[nrt]|[\s\\])+")
+"""White space and escaping: what a quotation may change."""
 _MAX_OBJECTS: Final = 50
-_QUOTABLE: Final = 40
-"""A block shorter than this many characters is too short to be recognised as a quotation."""
 
 
 @dataclass(frozen=True)
@@ -45,26 +50,50 @@ class _Invalid(Exception):
 def read_verdict(reply: str, shown: Sequence[str] = ()) -> ReadVerdict | Failure:
     """Read a judge's reply; `shown` are the texts whose quotation must not count as a verdict."""
     answer, _ = split_thinking(reply, TAG)
+    quotes = _Quotes(shown)
     verdicts: list[ReadVerdict] = []
-    problems: list[str] = []
+    problem = ""
     for found, block in _candidates(answer):
         body = _unfenced(block)
-        if len(body) >= _QUOTABLE and any(body in text for text in shown):
-            problems.append("the only verdict-like block is quoted from the texts to be judged")
-            continue
         try:
             verdict = _read_block(body, found)
-        except _Invalid as problem:
-            return _unparsed(str(problem))
+        except _Invalid as invalid:
+            if not quotes.hold(body):
+                return _unparsed(str(invalid))
+            verdict = None
         if verdict is None:
-            problems.append("no JSON object with scores inside the block" if found == "tag" else "")
+            problem = problem or ("no JSON object with scores inside the block" if found == "tag" else "")
+        elif quotes.hold(body):
+            problem = "the only verdict-like block is quoted from the texts to be judged"
         else:
             verdicts.append(verdict)
+        if max(len(verdicts), quotes.count) > _MAX_OBJECTS:
+            return Failure(kind=FailureKind.JUDGE_AMBIGUOUS, message=f"more than {_MAX_OBJECTS} verdicts")
     if not verdicts:
-        return _unparsed(next((text for text in problems if text), "no verdict in the reply"))
+        return _unparsed(problem or "no verdict in the reply")
     if any(verdict.scores != verdicts[-1].scores for verdict in verdicts):
         return Failure(kind=FailureKind.JUDGE_AMBIGUOUS, message=f"{len(verdicts)} verdicts that disagree")
     return verdicts[-1]
+
+
+class _Quotes:
+    """Recognises what is quoted from the shown texts, whatever its white space and escaping."""
+
+    def __init__(self, shown: Sequence[str]) -> None:
+        self._shown = shown
+        self.count = 0
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        # Only a text that names a dimension can hold a verdict; most hold none and cost nothing.
+        return [_LAYOUT.sub("", text) for text in self._shown if DIMENSIONS[1] in text.lower()]
+
+    def hold(self, body: str) -> bool:
+        """Whether a shown text holds the block; counted."""
+        bare = _LAYOUT.sub("", body)
+        quoted = any(bare in text for text in self._texts)
+        self.count += quoted
+        return quoted
 
 
 def _unparsed(message: str) -> Failure:
@@ -84,7 +113,10 @@ def _candidates(answer: str) -> Iterator[tuple[str, str]]:
 
 
 def _objects(text: str) -> Iterator[str]:
-    """JSON objects that begin at the start of a line, outermost only, at most fifty."""
+    """JSON objects that begin at the start of a line, outermost only, at most fifty.
+
+    Of one that is broken, the part up to the fault; nothing inside that part is looked at again.
+    """
     decoder = json.JSONDecoder()
     position = 0
     for _ in range(_MAX_OBJECTS):
@@ -93,12 +125,12 @@ def _objects(text: str) -> Iterator[str]:
             return
         start = match.end() - 1
         try:
-            _, end = decoder.raw_decode(text, start)
+            _, position = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as problem:
+            position = max(problem.pos, match.end())
         except (ValueError, RecursionError):
-            position = match.end()
-            continue
-        yield text[start:end]
-        position = end
+            position = len(text)
+        yield text[start:position]
 
 
 def _unfenced(block: str) -> str:
@@ -113,36 +145,45 @@ def _unfenced(block: str) -> str:
 
 
 def _read_block(body: str, found: str) -> ReadVerdict | None:
-    """The verdict in a block; None when it is no JSON object with scores. Raises _Invalid."""
+    """The verdict in a block; None when it was not meant as one. Raises _Invalid."""
+    if _FORM.search(body):
+        return None  # the answer form of the prompt, repeated
+    faults: list[str] = []
     try:
-        value = json.loads(body, object_pairs_hook=_no_repeats, parse_constant=_no_constants)
-    except (ValueError, RecursionError):
+        value = json.loads(
+            body,
+            object_pairs_hook=lambda pairs: _no_repeats(pairs, faults),
+            parse_constant=lambda word: faults.append(f"the verdict holds {word}"),
+        )
+        if not isinstance(value, dict) or "scores" not in value:
+            return None
+        if faults:
+            raise _Invalid(faults[0])
+        return ReadVerdict(
+            scores=_scores(value["scores"]),
+            strengths=_sentences(value.get("strengths")),
+            weaknesses=_sentences(value.get("weaknesses")),
+            found=found,
+        )
+    except (ValueError, RecursionError) as problem:
+        if _KEY.search(body):
+            raise _Invalid(f"the verdict is no valid JSON ({str(problem)[:80]})") from None
         return None
-    if not isinstance(value, dict) or "scores" not in value:
-        return None
-    return ReadVerdict(
-        scores=_scores(value["scores"]),
-        strengths=_sentences(value.get("strengths")),
-        weaknesses=_sentences(value.get("weaknesses")),
-        found=found,
-    )
 
 
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) != len(names):
-        raise _Invalid("a key stands twice in the verdict")
-    return dict(pairs)
-
-
-def _no_constants(word: str) -> Any:
-    raise _Invalid(f"the verdict holds {word}")
+def _no_repeats(pairs: list[tuple[str, Any]], faults: list[str]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        faults.append("a key stands twice in the verdict")
+    return members
 
 
 def _scores(value: Any) -> dict[str, int]:
     if not isinstance(value, dict):
         raise _Invalid("scores is not an object")
-    given = {str(name).strip().lower(): score for name, score in value.items()}
+    given = {name.strip().lower(): score for name, score in value.items()}
+    if len(given) != len(value):
+        raise _Invalid("a dimension stands twice in the verdict")
     missing = [name for name in DIMENSIONS if name not in given]
     if missing:
         raise _Invalid(f"scores lacks {', '.join(missing)}")
@@ -157,7 +198,8 @@ def _score(name: str, value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 5:
-        raise _Invalid(f"score '{name}' is {str(value)[:40]!r}, not an integer from 1 to 5")
+        given = type(value).__name__ if isinstance(value, (dict, list)) else repr(value)[:40]
+        raise _Invalid(f"score '{name}' is {given}, not an integer from 1 to 5")
     return value
 
 
@@ -165,4 +207,5 @@ def _sentences(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     items = value if isinstance(value, list) else [value]
-    return tuple(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items)
+    texts = (item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items)
+    return tuple(scrub(text) for text in texts)  # an escape inside the JSON may be half a pair

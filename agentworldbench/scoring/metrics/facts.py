@@ -12,7 +12,7 @@ from functools import cached_property
 
 from agentworldbench.prompts import previous_observation, reference_observation
 from agentworldbench.records import Sample
-from agentworldbench.scoring.metrics.volatile import mask
+from agentworldbench.scoring.metrics.volatile import Seen, mask
 from agentworldbench.task import Task
 
 _NUMBERING = re.compile(r" ?\[ref=[\w-]+\]|^\[ *\d+\](?= \|)|^ *\d+\. ")
@@ -20,12 +20,8 @@ _NUMBERING = re.compile(r" ?\[ref=[\w-]+\]|^\[ *\d+\](?= \|)|^ *\d+\. ")
 
 def normalise(text: str) -> str:
     """N(text): CRLF to LF, blanks at line ends and blank lines at both ends cut. Nothing else."""
-    lines = [line.rstrip(" \t") for line in text.replace("\r\n", "\n").split("\n")]
-    while lines and not lines[0]:
-        lines.pop(0)
-    while lines and not lines[-1]:
-        lines.pop()
-    return "\n".join(lines)
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join(line.rstrip(" \t") for line in lines).strip("\n")
 
 
 def multiset_f1(one: Counter[str], other: Counter[str]) -> float:
@@ -41,19 +37,27 @@ class Facts:
         self.sample = sample
         self.task = task
         self.reference = normalise(reference_observation(sample, task))
-        self._seen = "\n".join((*sample.prompts[:-1], *sample.responses[:-1], sample.action))
+        self._seen = Seen("\n".join((*sample.prompts[:-1], *sample.responses[:-1], sample.action)))
+        self._masked: dict[str, str] = {}
 
     def mask(self, text: str) -> str:
         """Normalised text with volatile parts masked that the history does not hold."""
-        return mask(text, self.task.volatile, self._seen)
+        if text not in self._masked:
+            self._masked[text] = mask(text, self.task.volatile, self._seen)
+        return self._masked[text]
 
     def lines(self, text: str) -> Counter[str]:
         """Multiset of masked lines that are not blank."""
         return Counter(line for line in self.mask(text).split("\n") if line.strip())
 
     def state(self, text: str) -> Counter[str]:
-        """`lines` with element numbers taken out, which shift when anything is inserted."""
-        return Counter(_NUMBERING.sub("", line) for line in self.mask(text).split("\n") if line.strip())
+        """`lines` without element numbers, which shift when anything is inserted, and without the
+        heading of the state, which stands in some sources' responses but not in what follows it in a prompt.
+        """
+        lines = Counter(_NUMBERING.sub("", line) for line in self.mask(text).split("\n") if line.strip())
+        for heading in self.task.markers.state:
+            lines.pop(heading, None)
+        return lines
 
     @cached_property
     def masked_reference(self) -> str:

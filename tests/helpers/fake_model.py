@@ -1,0 +1,108 @@
+"""A model inside the process whose outcomes a test scripts: for the engine, where no wire is needed.
+
+`FakeModel` takes a function from (request, number of the call) to a completion or failure, or a
+coroutine function; it counts what is in flight, as a whole and by trajectory. `VirtualTime` replaces
+the clock and the sleep of the engine's waits: nothing waits, every wait is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agentworldbench.engine import limiter, retry
+from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request, Usage
+
+Answerer = Callable[[Request, int], Any]
+USAGE = Usage(prompt_tokens=10, completion_tokens=2)
+
+
+def says(text: str | None, **fields: Any) -> Completion:
+    """A completion with usage and a cost."""
+    return Completion(text=text, **{"finish_reason": "stop", "usage": USAGE, "cost_usd": 0.25} | fields)
+
+
+def fails(kind: str, retry_after: float | None = None, status: int | None = None) -> CallFailure:
+    """A failure of a call."""
+    failure = Failure(kind=FailureKind(kind), message=f"scripted {kind}", status=status)
+    return CallFailure(failure=failure, retry_after=retry_after)
+
+
+class FakeModel:
+    """A `Model`. `requests` are those that arrived, in order."""
+
+    def __init__(
+        self, answer: Answerer, name: str = "fake/model", endpoint: str | None = "here", local: bool = False
+    ) -> None:
+        self.name = name
+        self.endpoint = endpoint
+        self.local = local
+        self.context: int | None = None
+        self.requests: list[Request] = []
+        self.in_flight = 0
+        self.max_in_flight = 0
+        self.max_in_trajectory = 0
+        self.closed = False
+        self._answer = answer
+        self._trajectories: Counter[str] = Counter()
+
+    def identity(self) -> dict[str, Any]:
+        """The name."""
+        return {"backend": "fake", "name": self.name, "base_url": None}
+
+    def price(self) -> None:
+        """Unknown."""
+        return
+
+    async def check(self) -> None:
+        """Nothing to contact."""
+
+    async def close(self) -> None:
+        """Remembers that it was closed."""
+        self.closed = True
+
+    async def generate(self, request: Request) -> Completion | CallFailure:
+        """The scripted outcome, some turns of the loop later."""
+        self.requests.append(request)
+        number = len(self.requests)
+        cluster = request.sample.ref.cluster
+        self.in_flight += 1
+        self._trajectories[cluster] += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+        self.max_in_trajectory = max(self.max_in_trajectory, self._trajectories[cluster])
+        try:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            outcome = self._answer(request, number)
+            if inspect.isawaitable(outcome):
+                outcome = await outcome
+        finally:
+            self.in_flight -= 1
+            self._trajectories[cluster] -= 1
+        assert isinstance(outcome, (Completion, CallFailure))
+        return outcome
+
+
+class VirtualTime:
+    """The engine's clock and sleep: a sleep takes no time, moves the clock on, and is noted in `waits`."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        self.waits: list[float] = []
+        clock = SimpleNamespace(monotonic=lambda: self.now)
+        loop = SimpleNamespace(**vars(asyncio) | {"sleep": self._sleep})
+        for module in (retry, limiter):
+            patch.setattr(module, "time", clock)
+            patch.setattr(module, "asyncio", loop)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        wake = self.now + seconds
+        await asyncio.sleep(0)
+        self.now = max(self.now, wake)

@@ -1,0 +1,307 @@
+"""The retry layer: how often each class of failure is tried, how long is waited, what stops a run.
+
+A model inside the process gives the outcomes; the engine's clock is virtual, so waits are compared
+as numbers and nothing sleeps. Limits of an endpoint and the token budget stand here too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworldbench.engine import retry as retry_module
+from agentworldbench.engine.budget import RESERVE, allowed_output, estimate_tokens
+from agentworldbench.engine.limiter import Limiter, Limiters
+from agentworldbench.engine.progress import Progress, spent
+from agentworldbench.engine.retry import Answer, ask
+from agentworldbench.errors import AwbError, CredentialsError, EndpointError, QuotaError
+from agentworldbench.records import (
+    FATAL,
+    TRANSIENT,
+    Attempt,
+    Failure,
+    FailureKind,
+    Message,
+    Usage,
+)
+from tests.helpers.asking import make_request
+from tests.helpers.fake_model import USAGE, FakeModel, VirtualTime, fails, says
+
+OK = says("fine")
+
+
+@pytest.fixture(name="time")
+def virtual_time(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
+    return VirtualTime(monkeypatch)
+
+
+def asked(
+    *outcomes: Any, retries: int = 3, local: bool = False, limiter: Limiter | None = None
+) -> tuple[Answer, FakeModel, Progress]:
+    """The answer of a model that gives `outcomes` one after another, the last for ever."""
+    model = FakeModel(lambda request, number: outcomes[min(number, len(outcomes)) - 1], local=local)
+    progress = Progress()
+    answer = asyncio.run(ask(model, make_request(), limiter or Limiter(4), retries, progress))
+    return answer, model, progress
+
+
+# --- attempts by class -----------------------------------------------------------------------
+
+ATTEMPTS = {
+    "provider_error": 4,
+    "rate_limit": 4,
+    "network": 4,
+    "malformed_response": 4,
+    "timeout": 2,
+    "bad_request": 1,
+    "context_overflow": 1,
+    "content_filter": 1,
+    "not_in_replay": 1,
+}
+
+
+@pytest.mark.parametrize("kind", ATTEMPTS)
+def test_attempts_by_class_with_three_retries(kind: str, time: VirtualTime) -> None:
+    answer, model, progress = asked(fails(kind, status=400))
+    assert isinstance(answer.outcome, Failure)
+    assert answer.outcome.kind == kind
+    assert len(model.requests) == len(answer.attempts) == ATTEMPTS[kind]
+    assert {attempt.outcome for attempt in answer.attempts} == {kind}
+    assert {(attempt.status, attempt.message) for attempt in answer.attempts} == {(400, f"scripted {kind}")}
+    assert progress.retries == len(time.waits) == ATTEMPTS[kind] - 1
+    assert progress.requests == ATTEMPTS[kind]
+    assert progress.in_flight == 0
+
+
+@pytest.mark.parametrize("kind", sorted(TRANSIENT))
+def test_no_retries_means_one_attempt(kind: FailureKind, time: VirtualTime) -> None:
+    answer, model, _ = asked(fails(kind), retries=0)
+    assert len(model.requests) == len(answer.attempts) == 1
+    assert time.waits == []
+
+
+@pytest.mark.parametrize("kind", sorted(TRANSIENT | FATAL))
+def test_a_local_model_is_never_asked_twice(kind: FailureKind) -> None:
+    answer, model, _ = asked(fails(kind), local=True)
+    assert isinstance(answer.outcome, Failure)
+    assert len(model.requests) == 1
+
+
+def test_two_timeouts_are_enough_whatever_came_between(time: VirtualTime) -> None:
+    answer, model, _ = asked(fails("timeout"), fails("provider_error"), fails("timeout"), OK, retries=9)
+    assert isinstance(answer.outcome, Failure)
+    assert answer.outcome.kind == "timeout"
+    assert len(model.requests) == 3
+
+
+def test_an_answer_after_failures_keeps_them(time: VirtualTime) -> None:
+    answer, _, _ = asked(fails("provider_error", status=500), fails("malformed_response"), OK)
+    assert answer.outcome == OK
+    assert [attempt.outcome for attempt in answer.attempts] == ["provider_error", "malformed_response", "ok"]
+    assert [attempt.status for attempt in answer.attempts] == [500, None, None]
+    assert [attempt.usage for attempt in answer.attempts] == [None, None, USAGE]
+    assert spent(answer.attempts) == (USAGE, 0.25)
+
+
+def test_a_cost_is_unknown_when_one_of_its_parts_is() -> None:
+    known = Attempt(outcome="ok", seconds=1.0, usage=USAGE, cost_usd=0.5)
+    unknown = Attempt(outcome="ok", seconds=1.0, usage=Usage(prompt_tokens=1))
+    assert spent((known, known)) == (USAGE + USAGE, 1.0)
+    assert spent((known, unknown)) == (USAGE + Usage(prompt_tokens=1), None)
+    assert spent((Attempt(outcome=FailureKind.NETWORK, seconds=1.0),)) == (Usage(), 0.0)
+
+
+# --- what stops a run ------------------------------------------------------------------------
+
+STOPS: dict[str, tuple[type[AwbError], int, str]] = {
+    "authentication": (CredentialsError, 2, "check the key"),
+    "model_missing": (EndpointError, 2, "check the model's name"),
+    "quota": (QuotaError, 5, "the same command continues"),
+    "unreachable": (EndpointError, 2, "is the server running"),
+}
+
+
+def test_every_fatal_class_has_its_error() -> None:
+    assert STOPS.keys() == FATAL
+
+
+@pytest.mark.parametrize("kind", STOPS)
+def test_fatal_classes_raise_at_once(kind: str, time: VirtualTime) -> None:
+    error, code, words = STOPS[kind]
+    requests: list[int] = []
+    model = FakeModel(lambda request, number: requests.append(number) or fails(kind))
+    with pytest.raises(error, match=words) as caught:
+        asyncio.run(ask(model, make_request(), Limiter(1), 6, Progress()))
+    assert caught.value.exit_code == code
+    assert "fake/model" in str(caught.value)
+    assert (requests, time.waits) == ([1], [])
+
+
+def test_an_endpoint_that_answered_once_may_come_back(time: VirtualTime) -> None:
+    limiter = Limiter(1)
+    asked(OK, limiter=limiter)
+    answer, model, _ = asked(fails("unreachable"), fails("unreachable"), OK, limiter=limiter)
+    assert answer.outcome == OK
+    assert len(model.requests) == 3
+
+
+@pytest.mark.parametrize("first", [OK, fails("provider_error", status=500), fails("bad_request", status=400)])
+def test_an_endpoint_that_vanished_for_good_stops_the_run(first: Any, time: VirtualTime) -> None:
+    limiter = Limiter(1)
+    asked(first, retries=0, limiter=limiter)
+    counted: list[int] = []
+    model = FakeModel(lambda request, number: counted.append(number) or fails("unreachable"))
+    with pytest.raises(EndpointError, match="is the server running"):
+        asyncio.run(ask(model, make_request(), limiter, 2, Progress()))
+    assert counted == [1, 2, 3]
+
+
+# --- waits -----------------------------------------------------------------------------------
+
+
+def test_waits_double_up_to_a_minute_with_jitter(time: VirtualTime) -> None:
+    asked(fails("provider_error"), retries=9)
+    full = [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
+    assert len(time.waits) == len(full)
+    assert all(wait / 2 <= waited <= wait for wait, waited in zip(full, time.waits, strict=True))
+    assert len({waited / wait for wait, waited in zip(full, time.waits, strict=True)}) > 1, "no jitter"
+
+
+@pytest.mark.parametrize("kind", ["rate_limit", "provider_error"])
+def test_a_servers_wish_is_honoured(kind: str, time: VirtualTime) -> None:
+    asked(fails(kind, retry_after=17.0), OK)
+    assert len(time.waits) == 1
+    assert 17.0 <= time.waits[0] <= 17.1
+
+
+def test_a_wish_for_no_wait_does_not_burn_the_attempts(time: VirtualTime) -> None:
+    asked(fails("rate_limit", retry_after=0.0), retries=3)
+    assert sum(time.waits) >= 0.25 + 0.5 + 1
+
+
+def test_a_rate_limit_pauses_the_endpoint_for_all(time: VirtualTime) -> None:
+    limiter = Limiter(8)
+    limited = FakeModel(lambda request, number: fails("rate_limit", retry_after=30.0) if number == 1 else OK)
+    other = FakeModel(lambda request, number: OK)
+
+    async def late() -> Answer:
+        while not time.waits:
+            await asyncio.sleep(0)
+        return await ask(other, make_request(), limiter, 0, Progress())
+
+    async def run() -> None:
+        await asyncio.gather(ask(limited, make_request(), limiter, 1, Progress()), late())
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+    assert len(other.requests) == 1
+    assert [round(wait) for wait in time.waits] == [30, 30], "the retry and the newcomer both wait"
+
+
+def test_an_error_of_a_server_pauses_nobody_else(time: VirtualTime) -> None:
+    limiter = Limiter(8)
+    asked(fails("provider_error", retry_after=30.0), retries=1, limiter=limiter)
+    del time.waits[:]
+    asked(OK, limiter=limiter)
+    assert time.waits == []
+
+
+# --- limits ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connections", [1, 3, 50])
+def test_connections_are_the_limit_and_are_used(connections: int) -> None:
+    model = FakeModel(lambda request, number: OK)
+    limiter = Limiter(connections)
+
+    async def run() -> None:
+        asks = (ask(model, make_request(), limiter, 0, Progress()) for _ in range(60))
+        await asyncio.gather(*asks)
+
+    asyncio.run(run())
+    assert model.max_in_flight == connections
+
+
+def test_a_waiting_retry_holds_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> list[Answer]:
+        second_asked = asyncio.Event()
+        limiter = Limiter(1)
+
+        async def sleep(seconds: float) -> None:
+            await second_asked.wait()
+
+        def answer(request: Any, number: int) -> Any:
+            if number == 2:
+                second_asked.set()
+            return fails("provider_error") if number == 1 else OK
+
+        monkeypatch.setattr(retry_module, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
+        model = FakeModel(answer)
+        asks = (ask(model, make_request(), limiter, 1, Progress()) for _ in range(2))
+        return list(await asyncio.wait_for(asyncio.gather(*asks), 20))
+
+    assert [answer.outcome for answer in asyncio.run(run())] == [OK, OK]
+
+
+def test_endpoints_have_limits_of_their_own() -> None:
+    limiters = Limiters(2)
+    assert limiters.of("a") is limiters.of("a")
+    assert limiters.of("a") is not limiters.of("b")
+    assert limiters.of(None) is limiters.of(None)
+
+
+# --- the token budget ------------------------------------------------------------------------
+
+PROMPT = (Message(role="user", content="x" * 4000),)
+TOKENS = 1004
+BUDGETS: list[tuple[int | None, int | None, int, int | None]] = [
+    # max_tokens, context, min_output, tokens to ask for (-1: context_overflow)
+    (None, None, 512, None),
+    (32768, None, 512, 32768),
+    (100, 100_000, 512, 100),
+    (32768, 4096, 512, 4096 - TOKENS - RESERVE),
+    (None, 4096, 512, 4096 - TOKENS - RESERVE),
+    (2000, 4096, 512, 2000),
+    (
+        32768,
+        1300,
+        512,
+        512,
+    ),  # by the estimate too little is left, by a low estimate enough: the server decides
+    (32768, 1278, 512, -1),
+    (32768, 1279, 512, 512),
+    (32768, 10, 1, -1),
+    (32768, 1068, 1, 1),
+]
+
+
+@pytest.mark.parametrize(("most", "context", "least", "expected"), BUDGETS)
+def test_allowed_output(most: int | None, context: int | None, least: int, expected: int | None) -> None:
+    assert estimate_tokens(PROMPT) == TOKENS
+    allowed = allowed_output(PROMPT, most, context, least)
+    if expected == -1:
+        assert isinstance(allowed, Failure)
+        assert allowed.kind == "context_overflow"
+        assert str(context) in allowed.message
+    else:
+        assert allowed == expected
+
+
+@given(st.text(max_size=3000), st.integers(1, 50_000), st.integers(1, 50_000), st.integers(1, 2000))
+def test_what_is_asked_for_fits(text: str, most: int, context: int, least: int) -> None:
+    messages = (Message(role="user", content=text),)
+    allowed = allowed_output(messages, most, context, least)
+    if isinstance(allowed, Failure):
+        assert context - estimate_tokens(messages) - RESERVE < least
+    else:
+        assert allowed is not None
+        assert 1 <= allowed <= most
+        assert allowed <= max(context - estimate_tokens(messages) - RESERVE, least)
+
+
+def test_wide_characters_count_more_tokens() -> None:
+    assert estimate_tokens((Message(role="user", content="界" * 100),)) == 84

@@ -1,0 +1,400 @@
+"""Whole runs through a scripted server as model and judge: are the numbers what they must be?
+
+The data has all seven domains in the official layout. Scores, counts and tokens are computed again
+in plain Python from what the server was asked and answered, and compared with `results.json`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from agentworldbench.config import make_config
+from agentworldbench.engine import retry
+from agentworldbench.errors import CredentialsError
+from agentworldbench.models import adapt
+from agentworldbench.run import Run, evaluate, judge_run, load_run, score_run
+from tests.helpers.asking import KEY, set_key
+from tests.helpers.official_folder import DOMAINS, Manifest, make_official_folder
+from tests.helpers.scripted_server import (
+    DIMENSIONS,
+    ChatCall,
+    Reply,
+    ScriptedServer,
+    every_nth,
+    fixed_verdict,
+    hash_scores,
+    refuse_parameter,
+    together,
+)
+from tests.helpers.whole_runs import all_text, asked, by_prompt, good, kind_of_call, options, read_results
+
+
+@pytest.fixture(autouse=True, scope="module")
+def patched() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        set_key(patch)
+        patch.setattr(retry, "FIRST_WAIT", 0.001)
+        yield
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    return make_official_folder(tmp_path_factory.mktemp("data"), trajectories=1, observation_chars=120)
+
+
+# --- one run with failures of many classes, checked number by number -------------------------
+
+PREDICTION_FAILURES = {
+    0: ("refused", Reply(content=None, refusal="no")),
+    1: ("empty", Reply(content="<think>only this</think>")),
+    2: ("context_overflow", Reply(status=400, error={"message": "maximum context length is 9 tokens"})),
+    3: ("truncated", Reply(content="cut", finish_reason="length")),
+    4: ("provider_error", Reply(status=500)),
+}
+JUDGE_FAILURES = {
+    0: ("judge_unparsed", Reply(content="I would rather not say.")),
+    1: ("rate_limit", Reply(status=429)),
+}
+
+
+def failing(call: ChatCall) -> Reply:
+    kinds = JUDGE_FAILURES if call.model == "judge" else PREDICTION_FAILURES
+    return kinds[kind_of_call(call)][1] if kind_of_call(call) in kinds else good(call)
+
+
+@pytest.fixture(scope="module")
+def failed(data: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run, ScriptedServer]]:
+    with ScriptedServer(failing) as server:
+        output = tmp_path_factory.mktemp("runs") / "failed"
+        run = evaluate(**options(server, output, data.folder, max_retries=1, judge_attempts=2))
+        yield run, server
+
+
+def points(scores: dict[str, int]) -> dict[str, float]:
+    row = {name: (scores[name] - 1) / 4 * 100 for name in DIMENSIONS}
+    return {"total": fmean(row.values()), **row}
+
+
+def test_every_sample_has_one_record_of_the_right_class(
+    failed: tuple[Run, ScriptedServer], data: Manifest
+) -> None:
+    run, server = failed
+    calls = by_prompt(server, judge=False)
+    predictions = list(run.predictions())
+    assert len(predictions) == len({record.sample_id for record in predictions}) == len(data.rows)
+    for record in predictions:
+        expected = PREDICTION_FAILURES.get(kind_of_call(calls[record.prompt_sha256]), (None,))[0]
+        assert (record.failure.kind.value if record.failure else None) == expected
+        assert (record.observation is None) == (expected is not None)
+    counts = Counter(record.failure.kind.value for record in predictions if record.failure)
+    assert counts.keys() == {name for name, _ in PREDICTION_FAILURES.values()}, (
+        "every class occurs in this data"
+    )
+
+
+def test_scores_are_those_computed_by_hand(failed: tuple[Run, ScriptedServer], data: Manifest) -> None:
+    run, server = failed
+    assert run.results is not None
+    calls = by_prompt(server, judge=True)
+    rows: dict[str, list[dict[str, float]]] = defaultdict(list)
+    failures: dict[str, Counter[str]] = defaultdict(Counter)
+    for verdict in run.verdicts():
+        domain = verdict.sample_id.partition("/")[0]
+        call = calls[verdict.prompt_sha256]
+        if kind_of_call(call) in JUDGE_FAILURES:
+            failures[domain]["judge:" + JUDGE_FAILURES[kind_of_call(call)][0]] += 1
+            assert verdict.scores is None
+        else:
+            assert verdict.scores == hash_scores(call.last_user)
+            rows[domain].append(points(hash_scores(call.last_user)))
+    for record in run.predictions():
+        if record.failure:
+            failures[record.sample_id.partition("/")[0]]["prediction:" + record.failure.kind.value] += 1
+    (judge,) = run.results.judges
+    assert list(judge.domains) == list(DOMAINS)
+    for domain in DOMAINS:
+        total = data.row_counts[domain]
+        block = judge.domains[domain]
+        assert (block.samples, block.scored, block.clusters) == (
+            total,
+            len(rows[domain]),
+            data.cluster_counts[domain],
+        )
+        assert block.coverage == pytest.approx(len(rows[domain]) / total)
+        assert judge.failures[domain] == failures[domain]
+        for name in ("total", *DIMENSIONS):
+            values = [row[name] for row in rows[domain]]
+            assert block.exclude[name] == pytest.approx(sum(values) / len(values), abs=1e-9)
+            assert block.floor[name] == pytest.approx(sum(values) / total, abs=1e-9)
+    everything = [row for some in rows.values() for row in some]
+    for name in ("total", *DIMENSIONS):
+        means = [fmean(row[name] for row in rows[domain]) for domain in DOMAINS]
+        floors = [sum(row[name] for row in rows[domain]) / data.row_counts[domain] for domain in DOMAINS]
+        assert judge.macro_exclude[name] == pytest.approx(fmean(means), abs=1e-9)
+        assert judge.macro_floor[name] == pytest.approx(fmean(floors), abs=1e-9)
+        assert judge.micro.exclude[name] == pytest.approx(fmean(row[name] for row in everything), abs=1e-9)
+        assert judge.micro.floor[name] == pytest.approx(
+            sum(row[name] for row in everything) / len(data.rows), abs=1e-9
+        )
+    assert (judge.micro.samples, judge.micro.scored) == (len(data.rows), len(everything))
+    assert run.results.complete
+
+
+def test_requests_and_tokens_are_those_of_the_server(
+    failed: tuple[Run, ScriptedServer], data: Manifest
+) -> None:
+    run, server = failed
+    assert run.results is not None
+    for judge, records, kinds in (
+        (False, run.predictions(), {4}),
+        (True, run.verdicts(), set(JUDGE_FAILURES)),
+    ):
+        calls = by_prompt(server, judge)
+        asked_for = [calls[record.prompt_sha256] for record in records if record.prompt_sha256 in calls]
+        twice = sum(kind_of_call(call) in kinds for call in asked_for)
+        assert asked(server)["judge" if judge else "world"] == len(asked_for) + twice
+    prompts = sum(
+        sum(len(message["content"]) for message in call.messages) // 4
+        for call in server.calls
+        if call.model == "world" and kind_of_call(call) not in (2, 4)
+    )
+    assert run.results.predictions.usage["prompt_tokens"] == prompts
+    assert run.results.predictions.cost_usd is None, "a server without prices costs an unknown amount, not 0"
+    assert run.results.predictions.served == ("world",)
+    assert run.results.predictions.samples == data.row_counts
+
+
+def test_a_stored_run_reads_back_the_same(failed: tuple[Run, ScriptedServer], data: Manifest) -> None:
+    run, _ = failed
+    loaded = load_run(str(run.path))
+    assert (loaded.results, loaded.config) == (run.results, run.config)
+    assert loaded.config["predict"]["model"]["model"] == "openai-api/world"
+    assert len(list(loaded.metrics())) == len(data.rows)
+    frame = loaded.frame()
+    assert len(frame) == len(data.rows)
+    assert frame.index.name == "sample_id"
+    digest = loaded.config["judges"][0]["digest"]
+    scores = {verdict.sample_id: verdict.scores for verdict in loaded.verdicts() if verdict.scores}
+    for dimension in DIMENSIONS:
+        column = frame[f"{digest}.{dimension}"].dropna().to_dict()
+        assert column == {sample: values[dimension] for sample, values in scores.items()}
+    assert frame["failure"].notna().sum() == sum(
+        record.failure is not None for record in loaded.predictions()
+    )
+    assert set(frame["domain"]) == set(DOMAINS)
+
+
+def test_scoring_again_gives_the_same_results(failed: tuple[Run, ScriptedServer]) -> None:
+    run, server = failed
+    before, calls = read_results(run.path), len(server.calls)
+    (run.path / "metrics.jsonl").unlink()
+    (run.path / "results.json").unlink()
+    again = score_run(run.path)
+    assert read_results(run.path) == before
+    assert again.results is not None
+    assert len(server.calls) == calls
+
+
+def test_no_key_in_any_file(failed: tuple[Run, ScriptedServer]) -> None:
+    run, server = failed
+    assert server.calls[0].headers["authorization"] == f"Bearer {KEY}", "the key was in use"
+    assert KEY not in all_text(run.path)
+
+
+# --- other runs ------------------------------------------------------------------------------
+
+
+def test_the_manifest_says_what_was_sent(data: Manifest, tmp_path: Path) -> None:
+    more = {
+        "temperature": 0.0,
+        "gen_kwargs": {"top_k": 20},
+        "extra_body": {"stop": ["X"]},
+        "seed": 3,
+        "limit": "2",
+    }
+    with ScriptedServer(good) as server:
+        run = evaluate(**options(server, tmp_path / "run", data.folder, tasks="terminal,web", **more))
+    sampling = run.config["predict"]["sampling"]
+    assert sampling["terminal"] == sampling["web"] == {
+        "temperature": 0.0,
+        "top_p": "server default",
+        "max_tokens": 32768,
+        "seed": "derived from 3 and the sample id",
+        "top_k": 20,
+        "stop": ["X"],
+    }  # fmt: skip
+    worlds = [call.body for call in server.calls if call.model == "world"]
+    sent = {"temperature", "max_tokens", "seed", "top_k", "stop"}
+    assert all(body.keys() == {"model", "messages", *sent} for body in worlds)
+    assert len({body["seed"] for body in worlds}) == len(worlds) == 4
+    judge = run.config["judges"][0]["sampling"]
+    bodies = [call.body for call in server.calls if call.model == "judge"]
+    assert judge == {
+        "temperature": 0.0,
+        "top_p": "server default",
+        "seed": "server default",
+        "max_tokens": 8192,
+    }
+    assert all((body["temperature"], body["max_tokens"]) == (0.0, 8192) for body in bodies)
+    assert all("seed" not in body and "top_p" not in body for body in bodies)
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_seed_among_the_parameters_is_named_as_it_was_sent(
+    seed: int | None, data: Manifest, tmp_path: Path
+) -> None:
+    more = {"seed": seed, "gen_kwargs": {"seed": 11}, "tasks": "web", "limit": "1", "no_judge": True}
+    with ScriptedServer(good) as server:
+        run = evaluate(**options(server, tmp_path / "run", data.folder, **more))
+    assert run.config["predict"]["sampling"]["web"]["seed"] == 11
+    assert [call.body["seed"] for call in server.calls] == [11]
+
+
+def test_connections_are_reached_and_never_exceeded(
+    data: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapt, "FIRST_REQUEST_HEAD_START", 0.05)
+    with ScriptedServer(together(6, good)) as server:
+        run = evaluate(**options(server, tmp_path / "run", data.folder, max_connections=6, limit="3"))
+    assert server.max_in_flight == 6
+    assert run.results is not None
+    assert run.results.judges[0].micro.coverage == 1.0
+
+
+def test_the_order_of_completion_does_not_show(data: Manifest, tmp_path: Path) -> None:
+    results = []
+    with ScriptedServer(good) as server:
+        for connections in (1, 16):
+            output = tmp_path / str(connections)
+            more = {"max_connections": connections, "tasks": "search,os"}
+            results.append(evaluate(**options(server, output, data.folder, **more)).path)
+    assert read_results(results[0]) == read_results(results[1])
+    assert (results[0] / "metrics.jsonl").read_bytes() == (results[1] / "metrics.jsonl").read_bytes()
+
+
+def test_adaptations_are_learned_once_and_recorded(data: Manifest, tmp_path: Path) -> None:
+    script = refuse_parameter("max_tokens", "Use 'max_completion_tokens' instead.", good)
+    with ScriptedServer(script) as server:
+        run = evaluate(**options(server, tmp_path / "run", data.folder, limit="4"))
+    assert run.results is not None
+    note = "max_tokens sent as max_completion_tokens"
+    assert run.results.predictions.notes[note] == 28
+    assert all(note in record.notes for record in run.verdicts())
+    refused = Counter(call.model for call in server.calls if "max_tokens" in call.body)
+    assert refused == {"world": 1, "judge": 1}
+    assert {record.max_tokens for record in run.predictions()} == {32768}
+
+
+def test_evaluate_works_inside_a_running_event_loop(tmp_path: Path) -> None:
+    async def notebook() -> Run:
+        return evaluate("baseline/copy-last", data="mini", limit="3", output=tmp_path / "run")
+
+    run = asyncio.run(notebook())
+    assert run.results is not None
+    assert run.results.predictions.predicted == {"terminal": 3, "swe": 3}
+
+
+def test_mini_end_to_end_through_a_server(tmp_path: Path) -> None:
+    with ScriptedServer(good) as server:
+        run = evaluate(**options(server, tmp_path / "run", "mini"))
+    assert run.results is not None
+    assert (run.results.data["name"], run.results.complete) == ("mini", True)
+    assert run.results.judges[0].micro.coverage == 1.0
+    assert asked(server) == {"world": 60, "judge": 60}
+    assert server.model_requests == 2, "one check of the model, one of the judge"
+
+
+# LiteLLM makes its coroutine in another thread; a cancellation meanwhile leaves it without an owner.
+@pytest.mark.filterwarnings(
+    "ignore:coroutine 'OpenAIChatCompletion.acompletion' was never awaited:RuntimeWarning"
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_litellm_gives_the_same_scores_and_hides_the_key(data: Manifest, tmp_path: Path) -> None:
+    found = {}
+    with ScriptedServer(good) as server:
+        for scheme in ("openai-api", "openai"):
+            names = {"model": f"{scheme}/world", "judge": f"{scheme}/judge", "limit": "2"}
+            run = evaluate(**options(server, tmp_path / scheme, data.folder) | names)
+            assert run.results is not None
+            found[scheme] = run.results
+        server.script = every_nth(3, Reply(status=401, error={"message": f"Incorrect API key: {KEY}"}), good)
+        with pytest.raises(CredentialsError) as caught:
+            evaluate(**options(server, tmp_path / "refused", data.folder) | names)
+    one, other = found["openai-api"], found["openai"]
+    assert one.judges[0].domains == other.judges[0].domains
+    assert one.predictions.usage == other.predictions.usage
+    assert other.predictions.cost_usd is None
+    assert KEY not in all_text(tmp_path) + str(caught.value)
+
+
+@pytest.mark.parametrize("source", ["mini", "folder"])
+def test_the_reference_scores_one_everywhere(source: str, data: Manifest, tmp_path: Path) -> None:
+    chosen = "mini" if source == "mini" else str(data.folder)
+    run = evaluate("baseline/reference", data=chosen, output=tmp_path / "run")
+    assert run.results is not None
+    rules = run.results.rules
+    assert rules.macro_exclude == rules.macro_floor == 1.0
+    for means in rules.metrics.values():
+        assert {(mean.exclude, mean.floor) for mean in means.values()} == {(1.0, 1.0)}
+    assert run.results.predictions.cost_usd == 0.0
+
+
+def test_failed_predictions_leave_or_floor_the_rule_score(data: Manifest, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.jsonl"
+    rows = [row for row in data.of("terminal") if row.ordinal == 1]
+    reference = evaluate(
+        "baseline/reference", data=str(data.folder), tasks="terminal", output=tmp_path / "all"
+    )
+    kept = list(reference.predictions())[: len(rows) // 2]
+    lines = [json.dumps({"sample_id": one.sample_id, "observation": one.observation}) for one in kept]
+    answers.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run = evaluate(f"replay/{answers}", data=str(data.folder), tasks="terminal", output=tmp_path / "half")
+    assert run.results is not None
+    total = data.row_counts["terminal"]
+    score = run.results.rules.score["terminal"]
+    assert (score.n, score.scored, score.exclude) == (total, len(kept), 1.0)
+    assert score.floor == pytest.approx(len(kept) / total)
+    assert run.results.predictions.failures["terminal"] == {"not_in_replay": total - len(kept)}
+
+
+def test_a_domain_without_any_score_makes_macro_unavailable(data: Manifest, tmp_path: Path) -> None:
+    def silent_about_web(call: ChatCall) -> Reply:
+        return Reply(content=None) if "You are the web environment" in call.system else good(call)
+
+    with ScriptedServer(silent_about_web) as server:
+        run = evaluate(**options(server, tmp_path / "run", data.folder, tasks="web,os", limit="3"))
+    assert run.results is not None
+    (judge,) = run.results.judges
+    assert judge.domains["web"].exclude["total"] is None
+    assert judge.macro_exclude["total"] is None
+    assert judge.macro_floor["total"] is None
+    assert judge.domains["os"].exclude["total"] is not None
+
+
+def test_a_second_judge_stands_beside_the_first(data: Manifest, tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    with ScriptedServer(good) as server:
+        first = evaluate(**options(server, output, data.folder, limit="2"))
+        predictions = (output / "predictions.jsonl").read_bytes()
+        verdicts = (output / "verdicts.jsonl").read_bytes()
+        server.script = fixed_verdict(dict.fromkeys(DIMENSIONS, 5))
+        calls = len(server.calls)
+        config: dict[str, Any] = {"judge": "openai-api/other", "judge_base_url": server.base_url}
+        second = judge_run(output, make_config(config))
+    assert (output / "predictions.jsonl").read_bytes() == predictions
+    assert (output / "verdicts.jsonl").read_bytes().startswith(verdicts)
+    assert {call.model for call in server.calls[calls:]} == {"other"}
+    assert len(server.calls) == calls + 14
+    assert first.results is not None
+    assert second.results is not None
+    assert second.results.judges[0] == first.results.judges[0]
+    assert second.results.judges[1].macro_floor["total"] == 100.0
+    assert [judge["model"] for judge in second.config["judges"]] == ["openai-api/judge", "openai-api/other"]

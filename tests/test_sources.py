@@ -1,0 +1,234 @@
+"""Tests of `sources.py`: the bundled set, folders, and a hub that is played on the loopback.
+
+The hub is asked in subprocesses, because huggingface_hub reads HF_ENDPOINT and its cache folder at
+import. `main` of the played repository holds other files than the pinned revision does.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agentworldbench.errors import DataError, TaskError
+from agentworldbench.resources import mini_folder
+from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, resolve_source
+from tests.helpers.awb_command import Done, clean_environment, run_awb
+from tests.helpers.loopback_hub import COMMIT, LoopbackHub
+from tests.helpers.official_folder import DOMAINS, Manifest, make_official_folder
+
+RUN = ("run", "--model", "baseline/copy-last", "--limit", "2")
+PUBLISHED = "judge gpt-5.2-2025-12-11"
+IMPATIENT = (
+    "import time; time.sleep = lambda seconds: None; from agentworldbench.cli.main import main; main()"
+)
+"""`awb` without the hub library's waits between its attempts."""
+
+
+def test_mini_is_bundled() -> None:
+    source = resolve_source("mini")
+    assert (source.name, source.repository, source.revision) == ("mini", None, None)
+    assert source.files == {domain: mini_folder() / f"{domain}_test.jsonl" for domain in ("terminal", "swe")}
+    assert list(source.tasks) == list(source.files)
+
+
+def test_mini_has_no_other_domain() -> None:
+    with pytest.raises(DataError, match=r"no file web_test.jsonl for domain 'web' .*swe_test.jsonl"):
+        resolve_source("mini", ("web",))
+
+
+def test_a_folder_gives_the_domains_it_has(tmp_path: Path) -> None:
+    make_official_folder(tmp_path, domains=("os", "search"))
+    source = resolve_source(str(tmp_path))
+    assert (source.name, list(source.files)) == ("folder", ["search", "os"])
+    assert list(resolve_source(str(tmp_path), ("os",)).files) == ["os"]
+
+
+def test_an_unknown_file_in_a_folder_is_named(tmp_path: Path) -> None:
+    make_official_folder(tmp_path, domains=("swe",))
+    (tmp_path / "termnal_test.jsonl").write_text("{}\n")
+    with pytest.raises(
+        DataError, match=r"termnal_test.jsonl: unknown domain 'termnal'; did you mean 'terminal'\?"
+    ):
+        resolve_source(str(tmp_path))
+    assert list(resolve_source(str(tmp_path), ("swe",)).files) == ["swe"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("nowhere", "--data nowhere: no such folder (mini, official, hf:OWNER/NAME or a folder)"),
+        ("minni", "did you mean 'mini'?"),
+        ("oficial", "did you mean 'official'?"),
+        ("hf:", "expected hf:OWNER/NAME"),
+        ("hf:name", "expected hf:OWNER/NAME"),
+        ("hf:a/b/c", "expected hf:OWNER/NAME"),
+        ("hf:name@main", "expected hf:OWNER/NAME"),
+    ],
+)
+def test_words_that_lead_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError) as caught:
+        resolve_source(data)
+    assert message in str(caught.value)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no \{domain\}_test\.jsonl file in this folder"):
+        resolve_source(str(tmp_path))
+
+
+def test_an_unknown_domain_is_a_task_error() -> None:
+    with pytest.raises(TaskError, match=r"unknown domain 'mpc'; did you mean 'mcp'\?"):
+        resolve_source("mini", ("mpc",))
+
+
+@dataclass(frozen=True)
+class Played:
+    """A hub with a cache of its own; `pinned` and `main` are what its two commits hold."""
+
+    hub: LoopbackHub
+    pinned: Manifest
+    main: Manifest
+    home: Path
+    cwd: Path
+
+    def awb(self, *words: str, offline: bool = False, impatient: bool = False) -> Done:
+        env = self.hub.environment(self.home) | {"HF_HUB_OFFLINE": "1" if offline else "0"}
+        if not impatient:
+            return run_awb(*words, cwd=self.cwd, env=env)
+        command = [sys.executable, "-c", IMPATIENT, *words]
+        done = subprocess.run(
+            command,
+            cwd=self.cwd,
+            env=clean_environment(env),
+            capture_output=True,
+            encoding="utf-8",
+            timeout=100,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def row_counts(self, done: Done) -> dict[str, int]:
+        """Rows by domain as `awb data info` prints them."""
+        words = [line.split() for line in done.out.splitlines()]
+        return {some[0]: int(some[1]) for some in words if some and some[0] in DOMAINS}
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Iterator[Played]:
+    pinned = make_official_folder(tmp_path / "pinned", seed=1)
+    main = make_official_folder(tmp_path / "main", seed=2, trajectories=1)
+    assert pinned.row_counts != main.row_counts
+    with LoopbackHub(tmp_path / "main", other_commits={OFFICIAL_REVISION: tmp_path / "pinned"}) as hub:
+        (tmp_path / "work").mkdir()
+        yield Played(hub, pinned, main, tmp_path / "home", tmp_path / "work")
+
+
+def test_official_is_the_pinned_revision_and_is_fetched_once(played: Played) -> None:
+    first = played.awb("data", "info", "official")
+    assert (first.code, first.err) == (0, "")
+    assert f"Data official ({OFFICIAL_REPOSITORY} at {OFFICIAL_REVISION})" in first.out
+    assert played.row_counts(first) == played.pinned.row_counts
+    asked = {request.path for request in played.hub.requests}
+    assert asked == {
+        f"/datasets/{OFFICIAL_REPOSITORY}/resolve/{OFFICIAL_REVISION}/{domain}_test.jsonl"
+        for domain in DOMAINS
+    }
+    count = len(played.hub.requests)
+
+    again = played.awb("data", "info", "official", offline=True)
+    assert (again.code, again.out) == (0, first.out)
+
+    run = played.awb(*RUN, "--data", "official", offline=True)
+    assert run.code == 0, run.err
+    assert f"Data: official at {OFFICIAL_REVISION}." in run.err
+    ours, _, published = run.out.partition("Judge scores — data official")
+    assert "Rule metrics of baseline/copy-last" in ours
+    assert PUBLISHED not in ours
+    assert PUBLISHED in published.splitlines()[0]
+    assert "no ranking together" in run.err
+    assert len(played.hub.requests) == count
+
+
+def test_one_domain_is_one_download(played: Played) -> None:
+    done = played.awb("data", "info", "official", "--tasks", "os")
+    assert played.row_counts(done) == {"os": played.pinned.row_counts["os"]}
+    assert {request.path.rpartition("/")[2] for request in played.hub.requests} == {"os_test.jsonl"}
+
+
+def test_another_repository_is_resolved_to_a_commit(played: Played) -> None:
+    done = played.awb(*RUN, "--data", f"hf:{OFFICIAL_REPOSITORY}")
+    assert done.code == 0, done.err
+    assert f"Data: hf:{OFFICIAL_REPOSITORY}@{COMMIT} at {COMMIT}." in done.err
+    assert PUBLISHED not in done.out
+    # `main` is asked once: should it move meanwhile, all files are still those of one commit.
+    moving = {request.path for request in played.hub.requests if "/resolve/main/" in request.path}
+    assert {path.rpartition("/")[2] for path in moving} == {"mcp_test.jsonl"}
+
+
+def test_offline_with_an_empty_cache_fails_at_once(played: Played) -> None:
+    done = played.awb("data", "info", "official", offline=True)
+    assert done.code == 2
+    assert "mcp_test.jsonl: not in the local cache" in done.only_complaint
+    assert "HF_HUB_OFFLINE" in done.complaint
+    assert played.hub.requests == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (f"hf:{OFFICIAL_REPOSITORY}@{'a' * 40}", "the repository has no such revision"),
+        (f"hf:{OFFICIAL_REPOSITORY}@nightly", "the repository has no such revision"),
+        ("hf:nobody/nothing", "no such dataset repository"),
+        ("hf:no body/!", "Repo id must use"),
+    ],
+)
+def test_what_the_hub_does_not_have(played: Played, data: str, message: str) -> None:
+    done = played.awb("data", "info", data)
+    assert done.code == 2
+    assert message in done.only_complaint
+    assert data.removeprefix("hf:").partition("@")[0] in done.only_complaint
+
+
+def test_a_missing_file_is_named(played: Played, tmp_path: Path) -> None:
+    make_official_folder(tmp_path / "small", domains=("swe",))
+    with LoopbackHub(tmp_path / "small") as hub:
+        small = Played(hub, played.pinned, played.main, tmp_path / "other", played.cwd)
+        done = small.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}")
+        assert done.code == 2
+        assert (
+            "mcp_test.jsonl: the repository has no such file; choose domains with --tasks"
+            in done.only_complaint
+        )
+        assert small.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}", "-t", "swe").code == 0
+
+
+@pytest.mark.parametrize("status", [401, 429, 503])
+def test_a_hub_that_refuses(played: Played, status: int) -> None:
+    played.hub.fail_with = status
+    done = played.awb("data", "info", "official", impatient=True)
+    assert done.code == 2
+    assert "mcp_test.jsonl: " in done.complaint
+    assert str(status) in done.complaint
+
+
+def test_a_hub_that_is_down(played: Played) -> None:
+    played.hub.__exit__(None, None, None)
+    done = played.awb("data", "info", "official", impatient=True)
+    assert done.code == 2
+    assert "the hub cannot be reached" in done.complaint
+
+
+def test_published_scores_stand_beside_official_results_only(tmp_path: Path) -> None:
+    make_official_folder(tmp_path / "folder")
+    for data in ("mini", str(tmp_path / "folder")):
+        done = run_awb(*RUN, "--data", data, cwd=tmp_path)
+        assert done.code == 0, done.err
+        assert "Rule metrics of baseline/copy-last" in done.out
+        assert "gpt-5.2" not in done.out + done.err
