@@ -246,10 +246,13 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         finally:
             ended.set()
 
-    threading.Thread(target=target, name="awb-engine", daemon=True).start()
-    interrupted = False
+    thread = threading.Thread(target=target, name="awb-engine", daemon=True)
+    begun = interrupted = False
     while not ended.is_set():
         try:
+            if not begun:
+                begun = True
+                thread.start()  # waits too, and may be interrupted
             ended.wait()  # not join(): before Python 3.13 an interrupted join takes the thread for ended
         except KeyboardInterrupt:
             interrupted = True

@@ -6,6 +6,7 @@ That a number of requests really is in flight at a server is shown in `test_runs
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -21,10 +21,10 @@ from random import Random
 import pytest
 
 from agentworldbench.errors import Interrupted
-from agentworldbench.run import load_run, run_in_thread
+from agentworldbench.run import evaluate, load_run, run_in_thread
 from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, late
-from tests.helpers.whole_runs import asked, good, prompt_hash, read_results
+from tests.helpers.whole_runs import asked, good, options, prompt_hash, read_results
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 60.0
@@ -195,9 +195,9 @@ def test_an_interrupt_waits_until_the_work_has_ended() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            for turn in range(2000):
+            for _ in range(2000):
                 await asyncio.sleep(0)
-            cleaned.append(turn)
+            cleaned.append(1)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -205,7 +205,7 @@ def test_an_interrupt_waits_until_the_work_has_ended() -> None:
             run_in_thread(work)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert cleaned == [1999]
+    assert cleaned == [1]
 
 
 TAILS = {
@@ -216,24 +216,22 @@ TAILS = {
 }
 
 
+@pytest.mark.parametrize("name", TAILS)
 def test_a_torn_last_line_is_kept_aside_and_asked_again(
-    server: ScriptedServer, data: Manifest, tmp_path: Path
+    name: str, server: ScriptedServer, data: Manifest, tmp_path: Path
 ) -> None:
     server.script = good
-    run = tmp_path / "run"
-    finish(start(server, run, data, 0, "--limit", "2"), run)
-    whole = (run / "predictions.jsonl").read_bytes()
+    run, (keep, again) = tmp_path / "run", TAILS[name]
+    opts = options(server, run, data.folder, limit="2")
+    evaluate(**opts)
     results = read_results(run)
-    for session, (keep, again) in enumerate(TAILS.values(), start=1):
-        lines = whole.splitlines(keepends=True)
-        torn = lines[-1][:keep]
-        (run / "predictions.jsonl").write_bytes(b"".join(lines[:-1]) + torn)
-        (run / "predictions.jsonl.torn").unlink(missing_ok=True)
-        since = len(server.calls)
-        finish(start(server, run, data, session, "--limit", "2"), run, session)
-        assert asked(server, since) == {"world": again, "judge": 0}
-        assert (run / "predictions.jsonl.torn").exists() == bool(again)
-        if again:
-            assert (run / "predictions.jsonl.torn").read_bytes() == torn + b"\n"
-        assert read_results(run) == results
-        assert (run / "predictions.jsonl").read_bytes().startswith(b"".join(lines[:-1]))
+    journal, aside = run / "predictions.jsonl", run / "predictions.jsonl.torn"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    torn = lines[-1][:keep]
+    journal.write_bytes(b"".join(lines[:-1]) + torn)
+    since = len(server.calls)
+    evaluate(**opts)
+    assert asked(server, since) == {"world": again, "judge": 0}
+    assert (aside.read_bytes() if aside.exists() else b"") == (torn + b"\n" if again else b"")
+    assert read_results(run) == results
+    assert journal.read_bytes().startswith(b"".join(lines[:-1]))

