@@ -77,16 +77,20 @@ def test_case_ids_are_unique() -> None:
 
 
 @pytest.mark.parametrize("filled", ["5", "<integer 1-5>"])
-@pytest.mark.parametrize("form", ["answer_text", "answer_json"])
-def test_the_answer_form_repeated_is_never_a_verdict(form: str, filled: str) -> None:
+def test_the_answer_form_repeated_is_never_a_verdict(filled: str) -> None:
     """JP-15: a badly templated judge repeats the prompt, and its example is not what it thinks."""
-    prompt = asset("tasks", "prompts", "builtin", f"{form}.md").read_text(encoding="utf-8")
+    prompt = asset("tasks", "prompts", "builtin", "answer_text.md").read_text(encoding="utf-8")
     assert "<short sentence>" in prompt and "<integer 1-5>" in prompt
     echo = "user\n" + prompt.replace("<integer 1-5>", filled)
     assert isinstance(read_verdict(echo), Failure)
     own = read_verdict(f"{echo}\nassistant\n{block([2, 3, 2, 2, 2])}")
     assert isinstance(own, ReadVerdict)
     assert list(own.scores.values()) == [2, 3, 2, 2, 2]
+
+
+def test_the_json_form_holds_no_object_to_repeat() -> None:
+    """Structured output gives the layout; an example would only be copied by small judges."""
+    assert "{" not in asset("tasks", "prompts", "builtin", "answer_json.md").read_text(encoding="utf-8")
 
 
 def test_official_vectors_are_never_read_with_other_scores() -> None:

@@ -52,7 +52,7 @@ def test_the_schema_is_one() -> None:
 
 def test_the_answer_form_has_the_keys_of_the_schema_in_its_order() -> None:
     form = asset("tasks", "prompts", "builtin", "answer_json.md").read_text(encoding="utf-8")
-    positions = [form.index(f'"{name}":') for name in (*VERDICT_SCHEMA["required"], *DIMENSIONS)]
+    positions = [form.index(f"`{name}`") for name in (*VERDICT_SCHEMA["required"], *DIMENSIONS)]
     assert positions == sorted(positions)
 
 

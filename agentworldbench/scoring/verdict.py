@@ -27,7 +27,7 @@ _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
 _NUMBER = re.compile(r"\s*([1-5])(?:\.0+)?\s*(?:/\s*5(?:\.0+)?\s*)?")
 _KEY = re.compile(r'"(?:scores|strengths|weaknesses|reasons)"\s*:')
 _FORM = re.compile(r"<(?:short sentence|integer 1-5)>")
-"""Placeholders of the answer form in `tasks/prompts/builtin/answer_*.md`."""
+"""Placeholders of the answer form in `tasks/prompts/builtin/answer_text.md`."""
 _LAYOUT = re.compile(r"(?:\\{1,8}[nrt]|[\s\\])+")
 """White space and escaping: what a quotation may change."""
 _MAX_OBJECTS: Final = 50
