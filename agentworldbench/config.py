@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -97,6 +97,35 @@ _ASK: tuple[Stage, ...] = ("predict", "judge")
 _CREDENTIAL = re.compile(
     r"api[-_]?key|secret|passw|authorization|^((access|auth|bearer|hf)[-_]?)?token$", re.IGNORECASE
 )
+_SET_HERE: Final = {
+    "model": "--model",
+    "max_completion_tokens": "--max-tokens",
+    "max_tokens": "--max-tokens",
+    "temperature": "--temperature",
+    "top_p": "--top-p",
+    "seed": "--seed",
+    "response_format": None,
+    "messages": None,
+    "stream": None,
+    "n": None,
+    "tools": None,
+}
+"""Names of a request's body that --extra-body may not hold, with the flag that sets each."""
+_SET_FOR_JUDGES: Final = _SET_HERE | {
+    "model": "--judge",
+    "max_completion_tokens": "--judge-max-tokens",
+    "max_tokens": "--judge-max-tokens",
+    "temperature": "--judge-temperature",
+    "response_format": "--judge-json-schema",
+}
+_NOT_IN: Final[Mapping[str, Mapping[str, str | None]]] = {
+    "extra_body": _SET_HERE,
+    "judge_extra_body": {name: _SET_FOR_JUDGES[name] for name in _SET_FOR_JUDGES.keys() - {"top_p", "seed"}},
+    "gen_kwargs": {
+        name: _SET_HERE[name] for name in _SET_HERE.keys() - {"max_tokens", "temperature", "top_p"}
+    },
+}
+"""What each field of free parameters may not hold: a value set twice would be recorded wrongly."""
 _LIMIT = re.compile(
     r"(?P<first>[1-9]\d*)-(?P<last>[1-9]\d*)|(?P<count>[1-9]\d*)|(?P<fraction>0?\.\d*[1-9]\d*|1\.0)"
 )
@@ -222,12 +251,17 @@ class RunConfig(Record):
 
     @field_validator("extra_body", "judge_extra_body", "gen_kwargs")
     @classmethod
-    def _no_secrets(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _free_parameters(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
         for key in _keys(value):
             if _CREDENTIAL.search(key):
                 raise PydanticCustomError(
                     UNSHOWN, f"'{key}' looks like a credential; keys come from the environment only"
                 )
+        taken = _NOT_IN[info.field_name or ""]
+        for key in filter(taken.__contains__, value):
+            flag = taken[key]
+            instead = f"use {flag}" if flag else "the harness sets it or needs it unset"
+            raise PydanticCustomError(UNSHOWN, f"'{key}' cannot be given here: {instead}")
         return value
 
     @model_validator(mode="after")

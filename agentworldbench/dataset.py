@@ -20,13 +20,16 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictStr, ValidationError
 
 from agentworldbench.errors import DataError
 from agentworldbench.records import RowId, Sample, SampleRef, scrub
 from agentworldbench.task import Task
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 
 def _whole(value: Any) -> Any:
@@ -126,11 +129,16 @@ def sample_id(domain: str, row_id: RowId, turn_idx: int, ordinal: int = 1) -> st
     return f"{domain}/{row_id}/{turn_idx}" + (f"#{ordinal}" if ordinal > 1 else "")
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """(line number, byte offset, line without its end) of every line that is not blank."""
+def lines_of(path: Path, whole: Hash | None = None) -> Iterator[tuple[int, int, bytes]]:
+    """(line number, byte offset, line without its end) of every line that is not blank.
+
+    `whole` is fed every byte of the file on the way.
+    """
     offset = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
+            if whole is not None:
+                whole.update(line)
             if number == 1 and line.startswith(b"\x1f\x8b"):
                 raise DataError(f"{path}:1: this is gzip data; unpack it first")
             body = line.rstrip(b"\r\n")
@@ -147,9 +155,7 @@ def _index_file(path: Path, task: Task) -> tuple[DataFile, list[SampleRef]]:
     drafts: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
     try:
-        with path.open("rb") as file:
-            whole = hashlib.file_digest(file, "sha256")
-        for number, offset, raw in lines_of(path):
+        for number, offset, raw in lines_of(path, whole):
             row, flags = _parse(raw, path, number)
             _check(row, task, path, number)
             base = sample_id(task.domain, row.id, row.turn_idx)

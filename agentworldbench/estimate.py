@@ -38,24 +38,22 @@ class StageEstimate:
 
 def estimate(plan: Plan) -> list[StageEstimate]:
     """What is still due of a plan, by stage."""
-    refs = plan.samples.refs
     patience = Patience(retry_failed=plan.config.retry_failed)
     pipeline = Pipeline(
         plan.samples.dataset, Store(plan.path), plan.predictor, plan.judges, patience, Progress()
     )
-    predictions, verdicts = pipeline.due(refs)
+    units, questions = pipeline.due(plan.samples.refs)
     stages = []
     if plan.predictor:
-        stages.append(_stage("predict", plan.predictor.model, predictions, refs, 0))
+        stages.append(_stage("predict", plan.predictor.model, [unit.ref for unit in units], 0))
     for judge in plan.judges:
-        due = round(verdicts / len(plan.judges))
-        stages.append(_stage("judge", judge.model, due, refs, JUDGE_PROMPT_TOKENS))
+        refs = [question.unit.ref for question in questions if question.judge is judge]
+        stages.append(_stage("judge", judge.model, refs, JUDGE_PROMPT_TOKENS))
     return stages
 
 
-def _stage(stage: str, model: Model, requests: int, refs: Sequence[SampleRef], fixed: int) -> StageEstimate:
-    mean = sum(ref.context_chars for ref in refs) / CHARACTERS_PER_TOKEN / len(refs)
-    tokens = round(requests * (mean + fixed))
+def _stage(stage: str, model: Model, refs: Sequence[SampleRef], fixed: int) -> StageEstimate:
+    tokens = sum(ref.context_chars // CHARACTERS_PER_TOKEN + fixed for ref in refs)
     price = model.price()
-    usd = None if price is None else tokens * price[0] + requests * ASSUMED_OUTPUT * price[1]
-    return StageEstimate(stage, model.name, requests, tokens, usd, model.local)
+    usd = None if price is None else tokens * price[0] + len(refs) * ASSUMED_OUTPUT * price[1]
+    return StageEstimate(stage, model.name, len(refs), tokens, usd, model.local)

@@ -18,6 +18,8 @@ from functools import lru_cache
 from agentworldbench.records import Completion, Failure, FailureKind
 
 _THINK = re.compile(r"<think>|</think>", re.IGNORECASE)
+EXTRACTION = "official, version 1"
+"""Name of the rules below, recorded with every run: other rules make other predictions."""
 NOTHING_LEFT = "No output"
 """What the official extraction returns when no text is left."""
 
@@ -144,7 +146,8 @@ def read_reply(
         return completion.observation, completion.reasoning, None
     text = completion.text or ""
     answer, thinking = split_thinking(text, tag)
-    reasoning = "\n".join(part for part in (completion.reasoning, thinking) if part) or None
+    stored = completion.reasoning or ""  # a replayed answer's reasoning already holds what its text shows
+    reasoning = "\n".join(part for part in (stored, "" if thinking in stored else thinking) if part) or None
     failure = reply_failure(completion, complete(text, tag), bool(answer.strip()))
     if failure:
         return None, reasoning, failure

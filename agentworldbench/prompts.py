@@ -96,7 +96,7 @@ def judge_messages(task: Task, sample: Sample, observation: str, as_json: bool) 
     parts["answer_format"] = _template("answer_json" if as_json else "answer_text").strip()
     user = fill(_template("user"), parts)
     return (
-        Message(role="system", content=task.judge_system_prompt()),
+        Message(role="system", content=task.judge_system_prompt),
         Message(role="user", content=user.strip()),
     )
 
@@ -117,15 +117,10 @@ def messages_sha256(messages: Sequence[Message]) -> str:
     return sha256_text(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
 
 
-def judge_prompt_hashes(tasks: Mapping[str, Task], as_json: bool) -> dict[str, str]:
-    """SHA-256 of each judge prompt file: the protocol's whole set, and what `tasks` of a user's own bring.
-
-    The set is whole whichever domains are chosen, so that a run which grows by domains keeps its judge.
-    """
-    unused = "answer_text" if as_json else "answer_json"
-    names = {path.stem for path in asset(*_TEMPLATES).glob("*.md")} - {unused}
-    own = {domain: sha256_text(task.judge_system_prompt()) for domain, task in tasks.items()}
-    return {name: sha256_text(_template(name)) for name in sorted(names)} | own
+def judge_prompt_hashes(as_json: bool) -> dict[str, str]:
+    """SHA-256 of the prompt files that all domains share: the user template and the answer form."""
+    names = ("user", "answer_json" if as_json else "answer_text")
+    return {name: sha256_text(_template(name)) for name in names}
 
 
 @lru_cache(maxsize=32)

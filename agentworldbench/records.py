@@ -131,15 +131,20 @@ class Usage(Record):
 
 
 class Attempt(Record):
-    """One request that was sent: what came of it, how long it took (seconds), what it cost (USD)."""
+    """One request that was sent: what came of it, how long it took (seconds), what it cost (USD).
+
+    `cost_usd` None means unknown; a request that cannot have been billed costs 0. `reply` is kept
+    where nothing else keeps it: judge replies without a verdict, replies that are no completion.
+    """
 
     outcome: Literal["ok"] | FailureKind
     seconds: float
     status: int | None = None
     message: str | None = None
-    usage: Usage | None = None
+    usage: Usage = Usage()
     cost_usd: float | None = None
-    reply: str | None = None  # kept for judge replies that could not be read
+    reply: str | None = None
+    finish_reason: str | None = None
 
 
 # --- samples ---------------------------------------------------------------------------------
@@ -217,6 +222,7 @@ class Request(Record):
     messages: tuple[Message, ...]
     sampling: Sampling
     epoch: int = 1
+    repeat: int = 1
     json_schema: dict[str, Any] | None = None
 
 
@@ -232,40 +238,65 @@ class Completion(Record):
     usage: Usage = Usage()
     cost_usd: float | None = None
     model_served: str | None = None
+    response_id: str | None = None
+    fingerprint: str | None = None
+    adapted: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
 
 
 class CallFailure(Record):
-    """A request that brought no completion. `retry_after` is the server's wish, in seconds."""
+    """A request that brought no completion.
+
+    `retry_after` is the server's wish in seconds. `usage` is what it made nevertheless; `cost_usd`
+    is 0 where nothing can have been billed (never connected, refused) and None where that is not
+    known. `reply` is the raw text (its first 10,000 characters) of an answer that is no completion.
+    """
 
     failure: Failure
     retry_after: float | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    reply: str | None = None
 
 
 # --- persisted records -----------------------------------------------------------------------
 
 
-class Prediction(Record):
-    """What the model answered for (sample, epoch): an observation, or a typed failure."""
+class Asked(Record):
+    """What predictions and verdicts share: how a model was asked and what came back, unread.
+
+    `adapted` holds the parameters that the endpoint did not take as they were meant, with what was
+    sent in their place (None: left out). `usage` and `cost_usd` are those of all attempts together.
+    """
 
     schema_version: Literal[1] = 1
     sample_id: str
     row_hash: str
     epoch: int = 1
-    observation: str | None = None
-    text: str | None = None
-    reasoning: str | None = None
     failure: Failure | None = None
+    reasoning: str | None = None
     finish_reason: str | None = None
+    refusal: str | None = None
+    tool_calls: bool = False
     usage: Usage = Usage()
     cost_usd: float | None = None
     seconds: float | None = None
     max_tokens: int | None = None
     model_served: str | None = None
+    response_id: str | None = None
+    fingerprint: str | None = None
+    adapted: dict[str, Any] = {}
     prompt_sha256: str
     attempts: tuple[Attempt, ...] = ()
     notes: tuple[str, ...] = ()
     started_at: str
+
+
+class Prediction(Asked):
+    """What the model answered for (sample, epoch): an observation, or a typed failure."""
+
+    observation: str | None = None
+    text: str | None = None
 
     @property
     def key(self) -> tuple[str, int]:
@@ -273,32 +304,20 @@ class Prediction(Record):
         return (self.sample_id, self.epoch)
 
 
-class Verdict(Record):
-    """A judge's five integers with reasons and raw reply, or a typed failure."""
+class Verdict(Asked):
+    """A judge's five integers with reasons and raw reply, or a typed failure.
 
-    schema_version: Literal[1] = 1
-    sample_id: str
-    row_hash: str
-    epoch: int = 1
+    It counts only for the observation and under the system prompt whose hashes it carries.
+    """
+
     judge: str
     repeat: int = 1
     observation_sha256: str
+    system_sha256: str
     scores: dict[str, int] | None = None
     strengths: tuple[str, ...] = ()
     weaknesses: tuple[str, ...] = ()
     reply: str | None = None
-    reasoning: str | None = None
-    failure: Failure | None = None
-    finish_reason: str | None = None
-    usage: Usage = Usage()
-    cost_usd: float | None = None
-    seconds: float | None = None
-    max_tokens: int | None = None
-    model_served: str | None = None
-    prompt_sha256: str
-    attempts: tuple[Attempt, ...] = ()
-    notes: tuple[str, ...] = ()
-    started_at: str
 
     @property
     def key(self) -> tuple[str, int, str, int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentworldbench.errors import ConfigError
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -21,3 +23,17 @@ def asset(*parts: str) -> Path:
 def mini_folder() -> Path:
     """Folder of the bundled data set `mini`, in the official layout."""
     return _PACKAGE / "data" / "mini"
+
+
+def read_dotenv() -> None:
+    """Take keys from `.env` in the working directory; what the environment has already wins.
+
+    Raises ConfigError when the file cannot be read.
+    """
+    if Path(".env").is_file():
+        from dotenv import load_dotenv
+
+        try:
+            load_dotenv(".env", override=False)
+        except (OSError, UnicodeDecodeError) as problem:
+            raise ConfigError(f".env: cannot be read ({problem})") from problem

@@ -130,4 +130,7 @@ def _from_hub(name: str, repository: str, revision: str | None, tasks: dict[str,
 def _commit_of(path: Path) -> str | None:
     """The commit that a cached file belongs to: its snapshot folder's name."""
     parts = path.parts
-    return parts[parts.index("snapshots") + 1] if "snapshots" in parts else None
+    for place in range(len(parts) - 2, 0, -1):
+        if parts[place - 1] == "snapshots":
+            return parts[place]
+    return None

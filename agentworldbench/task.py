@@ -82,19 +82,10 @@ class TaskFile(Record):
 
 
 class Task(TaskFile):
-    """A task file and where it was read from."""
+    """A task file, where it was read from, and the text of the judge's system prompt."""
 
     path: Path = Field(exclude=True)
-
-    def judge_system_prompt(self) -> str:
-        """Text of the judge's system prompt. Raises TaskError when the file is missing."""
-        path = self.path.parent / self.judge_prompt
-        try:
-            return path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as problem:
-            raise TaskError(
-                f"{self.path}: judge_prompt {self.judge_prompt!r} cannot be read ({problem})"
-            ) from problem
+    judge_system_prompt: str = Field(exclude=True, repr=False)
 
     def predict_digest(self) -> str:
         """Digest of what changes a prediction; metrics and judge prompts may be edited afterwards."""
@@ -109,9 +100,14 @@ class Task(TaskFile):
 
 def load_task(path: Path) -> Task:
     """Read one task file. Raises TaskError with file:line."""
-    task = load_yaml(path, Task, TaskError, context={"path": path})
-    task.judge_system_prompt()
-    return task
+    task = load_yaml(path, Task, TaskError, context={"path": path, "judge_system_prompt": ""})
+    prompt = path.parent / task.judge_prompt
+    try:
+        # Read once: what a run's judge is told cannot change while it runs.
+        text = prompt.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise TaskError(f"{path}: judge_prompt {task.judge_prompt!r} cannot be read ({problem})") from problem
+    return task.model_copy(update={"judge_system_prompt": text})
 
 
 def load_tasks(names: Sequence[str] = ()) -> dict[str, Task]:
@@ -144,6 +140,11 @@ def _paths_of(word: str) -> list[Path]:
     if path.suffix in (".yaml", ".yml"):
         return [path]
     raise TaskError(f"unknown domain '{word}'{did_you_mean(word, bundled)} (known: {', '.join(bundled)})")
+
+
+def is_bundled(word: str) -> bool:
+    """Whether a word after --tasks names bundled domains, whatever files lie in the working directory."""
+    return word in _bundled()
 
 
 def _bundled() -> dict[str, Path]:

@@ -6,7 +6,6 @@ compared by their words, so that another terminal library may draw other frames.
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import subprocess
@@ -17,7 +16,6 @@ import pytest
 
 from agentworldbench.version import __version__
 from tests.helpers.awb_command import HereAwb, clean_environment, run_awb
-from tests.helpers.official_folder import make_official_folder
 
 GOLDEN = Path(__file__).parent / "cases" / "cli"
 COPY = ("run", "--model", "baseline/copy-last", "--limit", "1")
@@ -84,6 +82,19 @@ REFUSED = {
     "missing argument": ("judge --judge x/y", "Missing argument 'RUN'"),
     "too many arguments": ("data info mini more", "unexpected extra argument"),
     "judge without a judge": ("judge done", "--judge is missing"),
+    "judge of data that moved elsewhere": (
+        "judge done --judge openai-api/x --judge-base-url http://127.0.0.1:1 --data nowhere",
+        "--data nowhere: no such folder",
+    ),
+    "judge of other data": (
+        "judge done --judge openai-api/x --judge-base-url http://127.0.0.1:1 --data rows",
+        "rows/swe_test.jsonl:2: field 'id': is missing",
+    ),
+    "one judge at two addresses": (
+        "run --model baseline/empty --judge openai-api/x --judge openai-api/x --judge-base-url http://127.0.0.1:1 "
+        "--judge-base-url http://127.0.0.1:2",
+        "the same judge is given twice",
+    ),
     "judge of no run": ("judge nowhere --judge openai/gpt-4o", "nowhere: no run.json there"),
     "score of no run": ("score nowhere", "nowhere: no run.json there"),
     "data that is missing": ("data info nowhere", "--data nowhere: no such folder"),
@@ -162,25 +173,21 @@ def test_an_endpoint_that_cannot_be_used_is_one_line(tmp_path: Path, closed_port
     assert (done.code, done.out) == (2, "")
     assert message in done.complaint
     assert "0/0" not in done.err
-    predictions = tmp_path / "out" / "predictions.jsonl"
-    assert not predictions.exists() or b'"failure"' not in predictions.read_bytes()
+    kept = {path.name for path in (tmp_path / "out").iterdir()} - {"run.lock"}
+    # What needs no endpoint (baseline/empty before a judge) is made only once every endpoint has answered.
+    assert kept == set(), "an address or a key that does not work leaves no trace"
+    assert run_awb(*COPY, "-o", "out", cwd=tmp_path).code == 0, "and bars nobody from the directory"
 
 
-def test_keys_may_stand_in_dotenv_and_the_environment_wins(tmp_path: Path, closed_port: int) -> None:
-    (tmp_path / ".env").write_text("ANTHROPIC_API_KEY=sk-from-dotenv-0123456789\n")
-    words = ("run", "--model", "anthropic/claude-opus-4-6", "--limit", "1", "--max-retries", "0", "-o", "out")
-    here = {"ANTHROPIC_API_BASE": f"http://127.0.0.1:{closed_port}"}
-    done = run_awb(*words, cwd=tmp_path, env=here)
-    assert done.code == 2
-    assert "no credentials" not in done.err
-    assert "sk-from-dotenv" not in done.err + done.out
-    assert not any(b"sk-from-dotenv" in path.read_bytes() for path in (tmp_path / "out").iterdir())
-
-
-def test_a_dotenv_that_is_no_text(tmp_path: Path, awb: HereAwb) -> None:
-    (tmp_path / ".env").write_bytes(b"OPENAI_API_KEY=\xff\n")
-    done = awb("leaderboard", "show")
-    assert (done.code, ".env: cannot be read" in done.only_complaint) == (2, True)
+def test_a_judge_that_cannot_be_reached_leaves_a_finished_run_as_it_was(
+    tmp_path: Path, awb: HereAwb, closed_port: int
+) -> None:
+    assert awb(*COPY, "-o", "out").code == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    url = f"http://127.0.0.1:{closed_port}/v1"
+    done = awb("judge", "out", "--judge", "openai-api/x", "--judge-base-url", url, "--max-retries", "0")
+    assert (done.code, "cannot be reached" in done.complaint) == (2, True)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
 def test_the_home_directory_in_a_configuration_file(
@@ -190,61 +197,6 @@ def test_the_home_directory_in_a_configuration_file(
     (tmp_path / "run.yaml").write_text("output: ~/out\nmodel: baseline/empty\nlimit: 1\n")
     assert awb("run", "--config", "run.yaml").code == 0
     assert (tmp_path / "home" / "out" / "run.json").is_file()
-
-
-def test_a_run_is_found_again_from_elsewhere_and_with_moved_data(tmp_path: Path, awb: HereAwb) -> None:
-    make_official_folder(tmp_path / "data", domains=("swe", "os"))
-    first = awb("run", "--model", "baseline/copy-last", "--data", "data", "-o", "out")
-    assert first.code == 0
-    (tmp_path / "data").rename(tmp_path / "moved")
-    lost = awb("score", "out")
-    assert (lost.code, f"--data {tmp_path / 'data'}: no such folder" in lost.only_complaint) == (2, True)
-    again = awb("score", "out", "--data", "moved")
-    assert (again.code, again.out) == (0, first.out)
-    other = awb("score", "out", "--data", "mini")
-    assert (other.code, "is not the one this run was made with" in other.only_complaint) == (2, True)
-    make_official_folder(tmp_path / "data", domains=("swe", "os"), seed=1)
-    changed = awb("score", "out")
-    assert (changed.code, "out: the data of domain " in changed.only_complaint) == (2, True)
-
-
-def test_another_predict_configuration_is_refused_with_the_fields_named(tmp_path: Path, awb: HereAwb) -> None:
-    assert awb(*COPY, "-o", "out", "--temperature", "0").code == 0
-    kept = (tmp_path / "out" / "run.json").read_bytes()
-    done = awb("run", "--model", "baseline/empty", "--limit", "1", "-o", "out", "--temperature", "0.5")
-    assert done.code == 2
-    assert "out: made with another configuration: " in done.complaint
-    assert "predict.model.name was copy-last, now empty" in done.complaint
-    assert "predict.sampling.terminal.temperature was 0.0, now 0.5" in done.complaint
-    assert done.complaint.endswith("choose another --output")
-    assert (tmp_path / "out" / "run.json").read_bytes() == kept
-
-
-def test_a_smaller_selection_is_refused_and_a_larger_one_grows(tmp_path: Path, awb: HereAwb) -> None:
-    words = ("run", "--model", "baseline/copy-last", "-o", "out")
-    assert awb(*words, "--limit", "2").code == 0
-    done = awb(*words, "--limit", "1")
-    assert (done.code, "made for a larger selection (2 samples" in done.complaint) == (2, True)
-    done = awb(*words, "--limit", "2", "-t", "swe")
-    assert (done.code, "made for a larger selection (1 samples or domains" in done.complaint) == (2, True)
-    assert awb(*words, "--limit", "3").code == 0
-    lines = (tmp_path / "out" / "predictions.jsonl").read_bytes().splitlines()
-    assert len({json.loads(line)["sample_id"] for line in lines}) == len(lines) == 6
-
-
-def test_the_same_command_finds_its_run_again(tmp_path: Path, awb: HereAwb) -> None:
-    first = awb(*COPY)
-    again = awb(*COPY)
-    assert (first.code, again.code, first.out) == (0, 0, again.out)
-    assert "Nothing to ask" in again.err
-    assert len(list((tmp_path / "runs").iterdir())) == 1
-
-
-def test_dry_run_and_display_none_leave_nothing_behind(tmp_path: Path, awb: HereAwb) -> None:
-    done = awb(*COPY, "--dry-run")
-    assert (done.code, done.out, list(tmp_path.iterdir())) == (0, "", [])
-    assert "Dry run: nothing was asked." in done.err
-    assert "Asking" not in awb(*COPY, "--display", "none").err
 
 
 def test_too_many_failures_are_exit_code_3(tmp_path: Path, awb: HereAwb) -> None:

@@ -308,7 +308,7 @@ def test_a_key_in_another_form_is_not_echoed(flags: Flags, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["max_tokens", "stop_token", "tokenizer", "passage", "top_k", "eos_token_id"]
+    "name", ["max_thinking_tokens", "stop_token", "tokenizer", "passage", "top_k", "eos_token_id"]
 )
 def test_harmless_names_are_not_taken_for_credentials(name: str) -> None:
     assert make_config({"extra_body": {name: 1}}).extra_body == {name: 1}

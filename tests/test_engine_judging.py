@@ -106,7 +106,7 @@ def judged(dataset: Dataset, store: Store, *replies: Any, attempts: int = 3) -> 
 def test_a_judge_is_asked_again_until_its_reply_holds_a_verdict(dataset: Dataset, store: Store) -> None:
     stored, judge = judged(dataset, store, says("hm"), says(None), says(verdict_text(GOOD)))
     assert (stored.scores, stored.failure) == (GOOD, None)
-    assert [(one.outcome, one.reply) for one in stored.attempts] == [("judge_unparsed", "hm"), ("empty", ""), ("ok", None)]  # fmt: skip
+    assert [(one.outcome, one.reply) for one in stored.attempts] == [("judge_unparsed", "hm"), ("empty", None), ("ok", None)]  # fmt: skip
     assert stored.usage.prompt_tokens == 30, "what the earlier replies cost counts"
     assert stored.cost_usd == 0.75
     assert len({request.messages for request in judge.requests}) == 1, "every attempt asks the same"

@@ -1,7 +1,7 @@
 """The retry layer: how often each class of failure is tried, how long is waited, what stops a run.
 
 A model inside the process gives the outcomes; the engine's clock is virtual, so waits are compared
-as numbers and nothing sleeps. Limits of an endpoint and the token budget stand here too.
+as numbers and nothing sleeps. Limits of an endpoint stand here too.
 """
 
 from __future__ import annotations
@@ -11,25 +11,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agentworldbench.engine import retry as retry_module
-from agentworldbench.engine.budget import RESERVE, allowed_output, estimate_tokens
 from agentworldbench.engine.limiter import Limiter, Limiters
 from agentworldbench.engine.progress import Progress, spent
-from agentworldbench.engine.retry import Answer, ask
-from agentworldbench.errors import AwbError, CredentialsError, EndpointError, QuotaError
+from agentworldbench.engine.retry import Answer, ask, fatal_error
+from agentworldbench.errors import AwbError, ConfigError, CredentialsError, EndpointError, QuotaError
+from agentworldbench.models import Connection, create_model
 from agentworldbench.records import (
     FATAL,
     TRANSIENT,
     Attempt,
     Failure,
     FailureKind,
-    Message,
     Usage,
 )
-from tests.helpers.asking import make_request
+from tests.helpers.asking import TASKS, make_request
 from tests.helpers.fake_model import USAGE, FakeModel, VirtualTime, fails, says
 
 OK = says("fine")
@@ -56,7 +53,7 @@ ATTEMPTS = {
     "provider_error": 4,
     "rate_limit": 4,
     "network": 4,
-    "malformed_response": 4,
+    "malformed_response": 3,
     "timeout": 2,
     "bad_request": 1,
     "context_overflow": 1,
@@ -104,8 +101,21 @@ def test_an_answer_after_failures_keeps_them(time: VirtualTime) -> None:
     assert answer.outcome == OK
     assert [attempt.outcome for attempt in answer.attempts] == ["provider_error", "malformed_response", "ok"]
     assert [attempt.status for attempt in answer.attempts] == [500, None, None]
-    assert [attempt.usage for attempt in answer.attempts] == [None, None, USAGE]
-    assert spent(answer.attempts) == (USAGE, 0.25)
+    assert [attempt.finish_reason for attempt in answer.attempts] == [None, None, "stop"]
+    assert spent(answer.attempts) == (USAGE, None), "what failed may have been paid"
+
+
+def test_an_attempt_keeps_what_a_failure_used_and_said(time: VirtualTime) -> None:
+    half = fails("malformed_response", usage=USAGE, cost_usd=0.5, reply="<html>")
+    answer, _, _ = asked(half, fails("rate_limit", status=429, cost_usd=0.0), OK)
+    assert [attempt.reply for attempt in answer.attempts] == ["<html>", None, None]
+    assert [attempt.cost_usd for attempt in answer.attempts] == [0.5, 0.0, 0.25]
+    assert spent(answer.attempts) == (USAGE + USAGE, 0.75)
+
+
+def test_a_local_models_failure_costs_nothing() -> None:
+    answer, _, _ = asked(fails("timeout"), local=True)
+    assert spent(answer.attempts) == (Usage(), 0.0)
 
 
 def test_a_cost_is_unknown_when_one_of_its_parts_is() -> None:
@@ -113,7 +123,9 @@ def test_a_cost_is_unknown_when_one_of_its_parts_is() -> None:
     unknown = Attempt(outcome="ok", seconds=1.0, usage=Usage(prompt_tokens=1))
     assert spent((known, known)) == (USAGE + USAGE, 1.0)
     assert spent((known, unknown)) == (USAGE + Usage(prompt_tokens=1), None)
-    assert spent((Attempt(outcome=FailureKind.NETWORK, seconds=1.0),)) == (Usage(), 0.0)
+    assert spent((Attempt(outcome=FailureKind.NETWORK, seconds=1.0),)) == (Usage(), None)
+    assert spent((Attempt(outcome=FailureKind.RATE_LIMIT, seconds=1.0, cost_usd=0.0),)) == (Usage(), 0.0)
+    assert spent(()) == (Usage(), 0.0)
 
 
 # --- what stops a run ------------------------------------------------------------------------
@@ -159,6 +171,63 @@ def test_an_endpoint_that_vanished_for_good_stops_the_run(first: Any, time: Virt
     with pytest.raises(EndpointError, match="is the server running"):
         asyncio.run(ask(model, make_request(), limiter, 2, Progress()))
     assert counted == [1, 2, 3]
+
+
+def test_a_model_that_refuses_all_stops_the_run_at_the_fifth(time: VirtualTime) -> None:
+    limiter = Limiter(1)
+    for _ in range(4):
+        answer, _, _ = asked(fails("bad_request", status=400), limiter=limiter)
+        assert isinstance(answer.outcome, Failure)
+    with pytest.raises(ConfigError, match="every request so far was refused: scripted bad_request; change"):
+        asked(fails("bad_request", status=400), limiter=limiter)
+
+
+def test_a_model_that_answers_some_may_refuse_any_number(time: VirtualTime) -> None:
+    limiter = Limiter(1)
+    for outcome in (*[fails("bad_request", status=400)] * 4, OK, *[fails("bad_request", status=400)] * 9):
+        asked(outcome, limiter=limiter)
+
+
+def test_a_replay_of_refusals_is_no_refusing_model() -> None:
+    limiter = Limiter(1)
+    for _ in range(9):
+        asked(fails("bad_request"), local=True, limiter=limiter)
+
+
+def test_an_answer_of_the_model_says_nothing_about_a_judge_at_the_same_endpoint(time: VirtualTime) -> None:
+    limiter = Limiter(1)
+    asked(OK, limiter=limiter)
+    judge = FakeModel(lambda request, number: fails("bad_request", status=400), name="judge")
+
+    async def run() -> None:
+        for _ in range(5):
+            await ask(judge, make_request(), limiter, 0, Progress())
+
+    with pytest.raises(ConfigError, match="model 'judge': every request"):
+        asyncio.run(run())
+
+
+def test_a_403_is_a_bad_key_before_any_answer_and_one_bad_request_after(time: VirtualTime) -> None:
+    limiter = Limiter(1)
+    forbidden = fails("authentication", status=403)
+    with pytest.raises(CredentialsError):
+        asked(forbidden, limiter=limiter)
+    asked(OK, limiter=limiter)
+    answer, model, _ = asked(forbidden, limiter=limiter)
+    assert isinstance(answer.outcome, Failure)
+    assert (answer.outcome.kind, answer.outcome.status) == ("bad_request", 403)
+    assert [attempt.outcome for attempt in answer.attempts] == ["bad_request"]
+    assert len(model.requests) == 1
+    with pytest.raises(CredentialsError):
+        asked(fails("authentication", status=401), limiter=limiter)
+
+
+@pytest.mark.parametrize(("name", "asks"), [("openai-api/m", True), ("baseline/empty", False)])
+def test_a_missing_model_asks_about_the_address_where_one_was_given(name: str, asks: bool) -> None:
+    url = "http://127.0.0.1:9" if asks else None
+    model = create_model(name, Connection(base_url=url), TASKS)
+    error = fatal_error(Failure(kind=FailureKind.MODEL_MISSING, message="404"), model)
+    assert ("does the address end in /v1? (http://127.0.0.1:9)" in str(error)) is asks
 
 
 # --- waits -----------------------------------------------------------------------------------
@@ -252,56 +321,3 @@ def test_endpoints_have_limits_of_their_own() -> None:
     assert limiters.of("a") is limiters.of("a")
     assert limiters.of("a") is not limiters.of("b")
     assert limiters.of(None) is limiters.of(None)
-
-
-# --- the token budget ------------------------------------------------------------------------
-
-PROMPT = (Message(role="user", content="x" * 4000),)
-TOKENS = 1004
-BUDGETS: list[tuple[int | None, int | None, int, int | None]] = [
-    # max_tokens, context, min_output, tokens to ask for (-1: context_overflow)
-    (None, None, 512, None),
-    (32768, None, 512, 32768),
-    (100, 100_000, 512, 100),
-    (32768, 4096, 512, 4096 - TOKENS - RESERVE),
-    (None, 4096, 512, 4096 - TOKENS - RESERVE),
-    (2000, 4096, 512, 2000),
-    (
-        32768,
-        1300,
-        512,
-        512,
-    ),  # by the estimate too little is left, by a low estimate enough: the server decides
-    (32768, 1278, 512, -1),
-    (32768, 1279, 512, 512),
-    (32768, 10, 1, -1),
-    (32768, 1068, 1, 1),
-]
-
-
-@pytest.mark.parametrize(("most", "context", "least", "expected"), BUDGETS)
-def test_allowed_output(most: int | None, context: int | None, least: int, expected: int | None) -> None:
-    assert estimate_tokens(PROMPT) == TOKENS
-    allowed = allowed_output(PROMPT, most, context, least)
-    if expected == -1:
-        assert isinstance(allowed, Failure)
-        assert allowed.kind == "context_overflow"
-        assert str(context) in allowed.message
-    else:
-        assert allowed == expected
-
-
-@given(st.text(max_size=3000), st.integers(1, 50_000), st.integers(1, 50_000), st.integers(1, 2000))
-def test_what_is_asked_for_fits(text: str, most: int, context: int, least: int) -> None:
-    messages = (Message(role="user", content=text),)
-    allowed = allowed_output(messages, most, context, least)
-    if isinstance(allowed, Failure):
-        assert context - estimate_tokens(messages) - RESERVE < least
-    else:
-        assert allowed is not None
-        assert 1 <= allowed <= most
-        assert allowed <= max(context - estimate_tokens(messages) - RESERVE, least)
-
-
-def test_wide_characters_count_more_tokens() -> None:
-    assert estimate_tokens((Message(role="user", content="界" * 100),)) == 84

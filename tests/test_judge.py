@@ -1,8 +1,8 @@
-"""What a judge is asked, word for word, what names it, and how its reply becomes a verdict.
+"""What a judge is asked, word for word, and how its reply becomes a verdict.
 
 The golden files hold every message for one made-up trajectory per domain (`cases/judge/samples.yaml`).
 After a wanted change of prompts write them anew with `AWB_WRITE_GOLDEN=1 pytest tests/test_judge.py`
-and read the difference.
+and read the difference. What names a judge: `test_judge_identity.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import agentworldbench.prompts as prompts_module
-from agentworldbench.config import RunConfig
 from agentworldbench.models import Connection, create_model
-from agentworldbench.plan import make_judges
 from agentworldbench.prompts import (
     NO_HISTORY,
+    VERDICT_SCHEMA,
     boundary,
     fill,
     history_text,
     judge_messages,
-    judge_prompt_hashes,
     predict_messages,
     reference_observation,
 )
@@ -44,10 +40,9 @@ from agentworldbench.records import (
     SampleRef,
     Sampling,
 )
-from agentworldbench.resources import asset
 from agentworldbench.scoring.judge import ASK_AGAIN, Judge
 from agentworldbench.scoring.verdict import ReadVerdict
-from agentworldbench.task import load_task, load_tasks
+from agentworldbench.task import load_tasks
 
 HERE = Path(__file__).parent
 TASKS = load_tasks()
@@ -197,71 +192,9 @@ def test_the_system_text_is_hidden_from_the_judge_and_the_suffix_too() -> None:
         assert "Answer inside <predicted_observation> tags." not in text
 
 
-def test_a_changed_prompt_file_changes_its_hash_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(asset("tasks"), tmp_path / "tasks")
-    monkeypatch.setattr(prompts_module, "asset", lambda *parts: tmp_path.joinpath(*parts))
-    tasks = {domain: load_task(tmp_path / "tasks" / f"{domain}.yaml") for domain in OFFICIAL_DOMAINS}
-    for as_json, used in ((False, "answer_text"), (True, "answer_json")):
-        prompts_module._template.cache_clear()
-        before = judge_prompt_hashes(tasks, as_json)
-        assert set(before) == {*tasks, "user", used}
-        for name in before:
-            path = tmp_path / "tasks" / "prompts" / "builtin" / f"{name}.md"
-            old = path.read_bytes()
-            path.write_bytes(old + b"!")
-            prompts_module._template.cache_clear()
-            after = judge_prompt_hashes(tasks, as_json)
-            path.write_bytes(old)
-            assert {one for one in before if before[one] != after[one]} == {name}
-    prompts_module._template.cache_clear()
-
-
-def judge_of(
-    model: str = "openai-api/m", url: str = "http://127.0.0.1:9/v1", as_json: bool = False, **sampling: Any
-) -> Judge:
-    settings: dict[str, Any] = {"temperature": 0.0, "max_tokens": 100} | sampling
-    backend = create_model(model, Connection(base_url=url), TASKS)
-    return Judge(backend, Sampling(**settings), PROTOCOLS["builtin"], TASKS, as_json, attempts=3)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"model": "openai-api/n"},
-        {"url": "http://127.0.0.1:8/v1"},
-        {"temperature": 0.1},
-        {"max_tokens": 101},
-        {"extra": {"top_k": 1}},
-        {"as_json": True},
-    ],
-    ids=str,
-)
-def test_the_digest_of_a_judge_names_what_changes_its_verdicts(change: dict[str, Any]) -> None:
-    assert judge_of().digest() == judge_of().digest()
-    assert judge_of(**change).digest() != judge_of().digest()
-
-
-def test_the_digest_changes_with_the_prompts(tmp_path: Path) -> None:
-    shutil.copytree(asset("tasks"), tmp_path / "tasks")
-    tasks = {"web": load_task(tmp_path / "tasks" / "web.yaml")}
-    judge = judge_of()
-    before = Judge(judge.model, judge.sampling, judge.protocol, tasks, False, 3).digest()
-    (tmp_path / "tasks" / "prompts" / "builtin" / "web.md").write_text("Other words.", encoding="utf-8")
-    assert Judge(judge.model, judge.sampling, judge.protocol, tasks, False, 3).digest() != before
-
-
-@pytest.mark.parametrize(
-    "change", [{"max_connections": 3}, {"judge_attempts": 5}, {"max_retries": 1}], ids=str
-)
-def test_how_a_judge_is_driven_is_not_part_of_it(change: dict[str, Any]) -> None:
-    settings = {"judge": ["openai-api/m"], "judge_base_url": ["http://127.0.0.1:9/v1"]}
-    plain, driven = (RunConfig.model_validate(settings | more) for more in ({}, change))
-    protocol = PROTOCOLS["builtin"]
-    assert [one.digest() for one in make_judges(driven, protocol, TASKS)] == [
-        one.digest() for one in make_judges(plain, protocol, TASKS)
-    ]
+def judge_of(as_json: bool = False) -> Judge:
+    backend = create_model("openai-api/m", Connection(base_url="http://127.0.0.1:9/v1"), TASKS)
+    return Judge(backend, Sampling(max_tokens=100), PROTOCOLS["builtin"], TASKS, as_json, attempts=3)
 
 
 READS: dict[str, tuple[dict[str, Any], str]] = {
@@ -326,5 +259,5 @@ def test_the_request_carries_the_schema_only_in_json_mode() -> None:
     sample, prediction = sample_of("web", 1)
     assert judge_of().request(sample, prediction).json_schema is None
     request = judge_of(as_json=True).request(sample, prediction)
-    assert request.json_schema == prompts_module.VERDICT_SCHEMA
+    assert request.json_schema == VERDICT_SCHEMA
     assert request.messages == judge_messages(TASKS["web"], sample, prediction, as_json=True)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworldbench.errors import DataError
-from agentworldbench.leaderboard.entries import Entry, grouped, load_entries, ranks
+from agentworldbench.leaderboard.entries import Entry, Group, grouped, load_entries, ranks
 from agentworldbench.leaderboard.tables import leaderboard_tables
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.resources import asset
@@ -25,7 +25,10 @@ from tests.helpers.awb_command import HereAwb
 from tools.make_reported_entries import entries as made_entries
 
 ENTRIES = asset("leaderboards", "entries")
-JUDGE = {"score": "judge", "data": "official", "data_revision": None, "protocol": "paper", "judge": "j"}
+JUDGE = {
+    "score": "judge", "data": "official", "data_revision": None, "data_sha256": None, "protocol": "paper",
+    "judge": "j", "judge_digest": None,
+}  # fmt: skip
 STRANGE = "a|b\\c`d`\n**e** <b>&amp;[x](y)\r\x1b[31m\u202ef"
 
 
@@ -80,6 +83,7 @@ def test_entries_equal_the_published_tables(score: str, name: str, rows: int) ->
         assert one.coverage is None, "denominators are not published"
         assert one.source is not None
         assert one.group.judge == ("gpt-5.2-2025-12-11" if score == "judge" else None)
+        assert (one.group.data_sha256, one.group.judge_digest) == (None, None), "not stated there"
 
 
 def test_no_entry_is_stale() -> None:
@@ -110,10 +114,13 @@ def test_the_two_published_tables_never_mix() -> None:
 
 @pytest.mark.parametrize("field", list(JUDGE))
 def test_any_other_field_of_the_group_makes_another_table(field: str) -> None:
+    assert set(JUDGE) == set(Group.model_fields)
     other = "rules" if field == "score" else "other"
     both = [entry("a"), entry("b", 60.0, group=JUDGE | {field: other})]
     assert [len(some) for _, some in grouped(both)] == [1, 1]
     assert [ranks(some) for _, some in grouped(both)] == [[1], [1]]
+    first, second = leaderboard_tables(both)
+    assert first.title != second.title
 
 
 def test_no_reported_row_has_a_rank() -> None:

@@ -81,7 +81,8 @@ def test_refusal(case: dict[str, Any], talk: Talk) -> None:
 def test_the_model_is_litellms() -> None:
     model = create_model(MODEL, Connection(base_url="http://127.0.0.1:9/v1"), TASKS)
     assert isinstance(model, LiteLLMModel)
-    assert model.identity() == {"backend": "litellm", "name": MODEL, "base_url": "http://127.0.0.1:9/v1"}
+    assert model.identity() == {"backend": "litellm", "name": MODEL}
+    assert model.url == "http://127.0.0.1:9/v1"
 
 
 def test_the_body_holds_what_was_set_and_nothing_else(talk: Talk) -> None:
@@ -209,6 +210,45 @@ def test_our_own_key_variable_wins(talk: Talk, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("AWB_API_KEY", "another-key-1234")
     _, (call,) = talk.ask(ok)
     assert call.headers["authorization"] == "Bearer another-key-1234"
+
+
+def test_our_own_key_goes_to_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWB_API_KEY", "another-key-1234")
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("openai/gpt-4o", "anthropic/claude-x"):
+        with pytest.raises(CredentialsError, match=r"no credentials; set (OPENAI|ANTHROPIC)_API_KEY"):
+            asyncio.run(create_model(name, Connection(), TASKS).check())
+    monkeypatch.setattr(load_litellm(), "acompletion", seen := Seen())
+    asyncio.run(create_model("openai/gpt-4o", Connection(), TASKS).generate(make_request()))
+    assert "api_key" not in seen.options
+    asyncio.run(create_model("openai/gpt-4o", Connection("http://h/v1"), TASKS).generate(make_request()))
+    assert seen.options["api_key"] == "another-key-1234"
+
+
+class Seen:
+    """In place of LiteLLM's call: keeps what it was given."""
+
+    async def __call__(self, **options: Any) -> Any:
+        self.options = options
+        raise ValueError("not sent")
+
+
+CLOUDS = ("bedrock/anthropic.claude-x", "sagemaker/m", "vertex_ai/gemini-x")
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_clouds_need_no_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "VERTEXAI_PROJECT", "VERTEXAI_LOCATION"):
+        monkeypatch.delenv(variable, raising=False)
+    asyncio.run(create_model(name, Connection(), TASKS).check())
+
+
+def test_of_the_missing_variables_only_keys_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AZURE_API_KEY", "AZURE_API_BASE", "AZURE_API_VERSION"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(CredentialsError, match="set AZURE_API_KEY in the environment"):
+        asyncio.run(create_model("azure/gpt-4o", Connection(), TASKS).check())
 
 
 def test_a_model_without_price_has_no_cost_and_a_known_one_has(talk: Talk) -> None:

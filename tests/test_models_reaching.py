@@ -99,6 +99,7 @@ def test_broken_connections_are_typed(name: str) -> None:
     assert isinstance(outcome, CallFailure)
     assert outcome.failure.kind == kind, outcome
     assert outcome.failure.status is None
+    assert outcome.cost_usd is None, "an answer may have been made and paid"
 
 
 def test_a_dropped_connection_is_a_network_failure() -> None:
@@ -119,6 +120,7 @@ def test_a_closed_port_is_unreachable() -> None:
     outcome = asyncio.run(run())
     assert isinstance(outcome, CallFailure)
     assert outcome.failure.kind == "unreachable"
+    assert outcome.cost_usd == 0.0
 
 
 @pytest.mark.parametrize("model", [MODEL, "openai/tiny"])
@@ -196,7 +198,7 @@ def test_check_says_that_a_server_cannot_be_reached() -> None:
 # --- names and texts -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8000/v1", "ftp://127.0.0.1/v1", ""])
+@pytest.mark.parametrize("url", ["127.0.0.1:8000/v1", "ftp://127.0.0.1/v1", "http://[::1/v1", ""])
 def test_a_url_must_be_one(url: str) -> None:
     with pytest.raises(ConfigError, match="--base-url"):
         create_model(MODEL, Connection(base_url=url), TASKS)
@@ -204,15 +206,85 @@ def test_a_url_must_be_one(url: str) -> None:
 
 def test_identity_holds_no_secret() -> None:
     model = create_model(MODEL, Connection(base_url="https://host/v1/"), TASKS)
-    assert model.identity() == {"backend": "openai-api", "name": "tiny", "base_url": "https://host/v1"}
+    assert model.identity() == {"backend": "openai-api", "name": "tiny"}
+    assert model.url == "https://host/v1"
     assert KEY not in str(model.endpoint) + json.dumps(model.identity())
+
+
+def test_two_names_of_one_server_and_two_addresses_of_one_model_are_the_same() -> None:
+    made = [
+        create_model(name, Connection(base_url=url), TASKS)
+        for name, url in (("openai-api/m", "https://a/v1"), ("m", "https://a/v1"), ("m", "https://b/v1"))
+    ]
+    assert made[0].identity() == made[1].identity() == made[2].identity()
+    assert [model.url for model in made] == ["https://a/v1", "https://a/v1", "https://b/v1"]
+
+
+@pytest.mark.parametrize("model", [MODEL, "openai/tiny"])
+@pytest.mark.parametrize("ending", ["/chat/completions", "/chat/completions/", "/"])
+def test_the_address_of_the_chat_endpoint_is_taken_for_its_root(model: str, ending: str) -> None:
+    async def run(url: str) -> Completion | CallFailure:
+        made = create_model(model, Connection(base_url=url + ending), TASKS)
+        assert made.url == url
+        try:
+            return await asyncio.wait_for(made.generate(make_request()), LIMIT_S)
+        finally:
+            await made.close()
+
+    with ScriptedServer(ok) as server:
+        assert isinstance(asyncio.run(run(server.base_url)), Completion)
+    assert len(server.calls) == 1
+
+
+def test_a_query_is_sent_and_never_shown() -> None:
+    hidden = "hidden-0123456789"
+    paths: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        paths.append((await reader.readuntil(b"\r\n\r\n")).split(b" ")[1])
+        body = f'{{"error": {{"message": "no {hidden}"}}}}'.encode()
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        writer.close()
+
+    async def run() -> tuple[Model, Completion | CallFailure]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{port}/v1/chat/completions?key={hidden}&v=1#top"
+        made = create_model(MODEL, Connection(base_url=url), TASKS)
+        assert made.url == f"http://127.0.0.1:{port}/v1"
+        try:
+            return made, await asyncio.wait_for(made.generate(make_request()), LIMIT_S)
+        finally:
+            await made.close()
+            server.close()
+
+    made, outcome = asyncio.run(run())
+    assert paths == [f"/v1/chat/completions?key={hidden}&v=1".encode()]
+    assert isinstance(outcome, CallFailure)
+    assert outcome.failure.message.startswith("no ***")
+    assert hidden not in str(made.endpoint) + json.dumps(made.identity()) + str(made.url)
 
 
 def test_a_url_with_a_password_is_refused_without_printing_it() -> None:
     with pytest.raises(ConfigError, match="--base-url https://host/v1: ") as caught:
         create_model(MODEL, Connection(base_url="https://me:hidden@host/v1/"), TASKS)
     assert "hidden" not in str(caught.value)
-    assert public_url("https://me:hidden@host/v1/?a=b@c") == "https://host/v1/?a=b@c"
+
+
+PUBLIC = {
+    "https://me:hidden@host/v1/?a=b@c": "https://host/v1",
+    "https://host/v1?key=hidden": "https://host/v1",
+    "https://host/v1/#hidden": "https://host/v1",
+    "https://me:hid#den@host/v1": "https://host/v1",
+    "https://me:hid?den@host/v1": "https://host/v1",
+    "http://127.0.0.1:8000/v1": "http://127.0.0.1:8000/v1",
+}
+
+
+@pytest.mark.parametrize("url", PUBLIC)
+def test_a_public_url_holds_no_secret(url: str) -> None:
+    assert public_url(url) == PUBLIC[url]
     assert public_url(None) is None
 
 

@@ -43,7 +43,7 @@ print(json.dumps({
     "package": agentworldbench.__file__,
     "tasks": str(asset("tasks")),
     "domains": list(load_tasks()),
-    "prompts": [len(task.judge_system_prompt()) for task in load_tasks().values()],
+    "prompts": [len(task.judge_system_prompt) for task in load_tasks().values()],
     "entries": len(load_entries()),
     "mini": sorted(path.name for path in mini_folder().iterdir()),
 }))
@@ -162,7 +162,10 @@ def test_an_unpacked_wheel_finds_its_files(unpacked: Path, tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stderr
     run = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
-    assert run["harness"] == {"version": __version__, "git_commit": None, "git_dirty": None}
+    (session,) = run["sessions"]
+    assert session["harness"] == __version__
+    assert (session["git_commit"], session["git_dirty"]) == (None, None), "a wheel has no commit"
+    assert {"python", "pydantic", "numpy"} <= set(session["packages"])
 
 
 def test_the_table_of_providers_is_that_of_the_installed_library(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ SHARED = (
 @pytest.mark.parametrize("domain", OFFICIAL_DOMAINS)
 def test_builtin_prompts_are_complete_and_share_their_rules(domain: str) -> None:
     text = (BUILTIN / f"{domain}.md").read_text(encoding="utf-8")
-    assert TASKS[domain].judge_system_prompt() == text
+    assert TASKS[domain].judge_system_prompt == text
     assert not re.search(r"\{\{|\}\}|TODO|XXX", text)
     for sentence in SHARED:
         assert text.count(sentence) == 1, sentence

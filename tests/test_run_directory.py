@@ -1,15 +1,16 @@
-"""Tests of a run directory as a whole: one writer at a time, and what is refused as damaged.
+"""Tests of a run directory as a whole: one writer at a time, what is refused as damaged or foreign.
 
 Locks are held by real processes, which say when they hold one and keep it until their input ends.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,9 @@ from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.records import Prediction
 from agentworldbench.run import evaluate, judge_run, load_run, score_run
-from agentworldbench.store import locked_store, open_store
+from agentworldbench.store import Store, locked_store, open_store
 from tests.helpers.awb_command import run_awb
 
-RUN: dict[str, Any] = {"predict": {}, "selection": {}, "judges": []}
 PREDICTION = Prediction(
     sample_id="swe/1/1", row_hash="r", prompt_sha256="p", started_at="2026-01-01T00:00:00Z"
 )
@@ -75,8 +75,9 @@ def test_a_run_in_use_is_refused_with_the_process_named(tmp_path: Path) -> None:
         process.stdin.close()
         assert process.wait(60) == 0
     with locked_store(run) as store:
-        store.write_json("run.json", RUN)
+        store.predictions.append(PREDICTION)
     assert not (run / "run.owner").exists()
+    assert list(Store(run).predictions) == [PREDICTION]
 
 
 def test_the_lock_of_a_killed_process_does_not_block(tmp_path: Path) -> None:
@@ -118,43 +119,111 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
         pytest.fail("a file")
 
 
+NO_RECORD = r"run\.json: not the record of a run"
 DAMAGED = {
-    "cut": b'{"predict": {',
-    "empty": b"",
-    "null": b"null",
-    "a list": b"[]",
-    "no sections": b"{}",
-    "not UTF-8": b'{"predict": "\xff"}',
-    "nested": b"[" * 100_000,
+    # name: (the file, what is said of it)
+    "cut": (b'{"predict": {', r"run\.json: cannot be read"),
+    "empty": (b"", r"run\.json: cannot be read"),
+    "not UTF-8": (b'{"predict": "\xff"}', r"run\.json: cannot be read"),
+    "nested": (b"[" * 100_000, r"run\.json: cannot be read"),
+    "null": (b"null", NO_RECORD + ";"),
+    "a list": (b"[]", NO_RECORD + ";"),
+    "no sections": (b"{}", NO_RECORD + r" \(field 'created_at'\)"),
 }
+CHANGED: dict[str, tuple[tuple[str | int, ...], Any, str]] = {
+    # name: (place in run.json, value there, field named)
+    "a section is null": (("predict",), None, "predict"),
+    "a field more": (("more",), 1, "more"),
+    "a field more inside": (("sessions", 0, "more"), 1, "sessions.0.more"),
+    "words for a number": (("selection", "samples", "swe"), "many", "selection.samples.swe"),
+    "a judge without a record": (("judges",), ["0123456789abcdef"], "judges.0"),
+}
+
+
+def assert_refused(run: Path, message: str) -> None:
+    """Nobody reads the file as a run, and nobody replaces it."""
+    content = (run / "run.json").read_bytes()
+    again: list[Callable[[], object]] = [
+        lambda: load_run(run),
+        lambda: score_run(run),
+        lambda: open_store(run).read_run(),
+        lambda: finished(run.parent),
+    ]
+    for action in again:
+        with pytest.raises(StoreError, match=message):
+            action()
+    assert (run / "run.json").read_bytes() == content
 
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_run_file_is_named(tmp_path: Path, name: str) -> None:
+    content, message = DAMAGED[name]
     run = finished(tmp_path)
-    (run / "run.json").write_bytes(DAMAGED[name])
-    for action in (
-        lambda: load_run(run),
-        lambda: score_run(run),
-        lambda: open_store(run).read_json("run.json"),
-    ):
-        with pytest.raises(StoreError, match=r"run\.json: .*move it away to start anew"):
-            action()
-    assert (run / "run.json").read_bytes() == DAMAGED[name]
+    (run / "run.json").write_bytes(content)
+    assert_refused(run, message + ".*move it away to start anew")
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_run_file_of_another_shape_is_named_with_its_field(tmp_path: Path, name: str) -> None:
+    place, value, field = CHANGED[name]
+    run = finished(tmp_path)
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    inner = record
+    for part in place[:-1]:
+        inner = inner[part]
+    inner[place[-1]] = value
+    (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    assert_refused(run, rf"{NO_RECORD} \(field '{field}'\); move it away to start anew")
+
+
+@pytest.mark.parametrize("version", [2, 0, "1", None])
+def test_a_run_file_of_another_version_is_not_called_damaged(tmp_path: Path, version: Any) -> None:
+    run = finished(tmp_path)
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert record["schema_version"] == 1
+    (run / "run.json").write_text(json.dumps({"schema_version": version, "later": "more"}), encoding="utf-8")
+    assert_refused(run, r"run\.json: written by another version of awb; use that one$")
 
 
 def test_a_damaged_run_file_on_the_command_line(tmp_path: Path) -> None:
     run = finished(tmp_path)
     (run / "run.json").write_text("{}")
     done = run_awb("run", "--model", "baseline/empty", "--limit", "1", "-o", run, cwd=tmp_path)
-    assert (done.code, "run.json: not a run.json of a run" in done.complaint) == (1, True)
+    assert (done.code, "run.json: not the record of a run (field 'created_at')" in done.complaint) == (
+        1,
+        True,
+    )
 
 
-def test_damaged_results_are_named(tmp_path: Path) -> None:
+def test_an_answer_of_another_version_is_never_asked_for_again(tmp_path: Path) -> None:
     run = finished(tmp_path)
-    assert load_run(run).results is not None
-    (run / "results.json").write_text('{"model": 3}')
-    with pytest.raises(StoreError, match=r"results\.json: damaged"):
-        load_run(run)
+    journal = run / "predictions.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"schema_version":1', b'"schema_version":2')
+    journal.write_bytes(b"".join(lines))
+    files = {path.name: path.read_bytes() for path in run.iterdir()}
+    actions: list[Callable[[], object]] = [
+        lambda: score_run(run),
+        lambda: load_run(run),
+        lambda: finished(tmp_path),
+    ]
+    for action in actions:
+        with pytest.raises(StoreError, match=r"predictions\.jsonl:2: written by another version of awb"):
+            action()
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == files
+
+
+def test_damaged_results_are_named_and_made_again(tmp_path: Path) -> None:
+    run = finished(tmp_path)
+    before = load_run(run).results
+    assert before is not None
+    for content in ('{"model": 3}', "{"):
+        (run / "results.json").write_text(content)
+        with pytest.raises(StoreError, match=r"results\.json: "):
+            load_run(run)
     (run / "results.json").unlink()
     assert load_run(run).results is None
+    (run / "results.json").write_text('{"model": 3}')
+    again = score_run(run).results
+    assert again is not None
+    assert again.model_copy(update={"made_at": before.made_at}) == before

@@ -100,19 +100,19 @@ def test_scores_are_those_computed_by_hand(failed: tuple[Run, ScriptedServer], d
     assert run.results is not None
     calls = by_prompt(server, judge=True)
     rows: dict[str, list[dict[str, float]]] = defaultdict(list)
-    failures: dict[str, Counter[str]] = defaultdict(Counter)
+    failures: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for verdict in run.verdicts():
         domain = verdict.sample_id.partition("/")[0]
         call = calls[verdict.prompt_sha256]
         if kind_of_call(call) in JUDGE_FAILURES:
-            failures[domain]["judge:" + JUDGE_FAILURES[kind_of_call(call)][0]] += 1
+            failures[domain, "judge"][JUDGE_FAILURES[kind_of_call(call)][0]] += 1
             assert verdict.scores is None
         else:
             assert verdict.scores == hash_scores(call.last_user)
             rows[domain].append(points(hash_scores(call.last_user)))
     for record in run.predictions():
         if record.failure:
-            failures[record.sample_id.partition("/")[0]]["prediction:" + record.failure.kind.value] += 1
+            failures[record.sample_id.partition("/")[0], "prediction"][record.failure.kind.value] += 1
     (judge,) = run.results.judges
     assert list(judge.domains) == list(DOMAINS)
     for domain in DOMAINS:
@@ -124,7 +124,9 @@ def test_scores_are_those_computed_by_hand(failed: tuple[Run, ScriptedServer], d
             data.cluster_counts[domain],
         )
         assert block.coverage == pytest.approx(len(rows[domain]) / total)
-        assert judge.failures[domain] == failures[domain]
+        assert judge.failures[domain] == {
+            stage: failures[domain, stage] for stage in ("prediction", "judge", "pending")
+        }
         for name in ("total", *DIMENSIONS):
             values = [row[name] for row in rows[domain]]
             assert block.exclude[name] == pytest.approx(sum(values) / len(values), abs=1e-9)
@@ -161,8 +163,10 @@ def test_requests_and_tokens_are_those_of_the_server(
         for call in server.calls
         if call.model == "world" and kind_of_call(call) not in (2, 4)
     )
-    assert run.results.predictions.usage["prompt_tokens"] == prompts
-    assert run.results.predictions.cost_usd is None, "a server without prices costs an unknown amount, not 0"
+    assert run.results.predictions.spent.usage.prompt_tokens == prompts
+    assert run.results.predictions.spent.cost_usd is None, (
+        "a server without prices costs an unknown amount, not 0"
+    )
     assert run.results.predictions.served == ("world",)
     assert run.results.predictions.samples == data.row_counts
 
@@ -170,14 +174,14 @@ def test_requests_and_tokens_are_those_of_the_server(
 def test_a_stored_run_reads_back_the_same(failed: tuple[Run, ScriptedServer], data: Manifest) -> None:
     run, _ = failed
     loaded = load_run(str(run.path))
-    assert (loaded.results, loaded.config) == (run.results, run.config)
-    assert loaded.config["predict"]["model"]["model"] == "openai-api/world"
+    assert (loaded.results, loaded.record) == (run.results, run.record)
+    assert loaded.record.predict.model["model"] == "openai-api/world"
     assert len(list(loaded.metrics())) == len(data.rows)
     frame = loaded.frame()
     assert len(frame) == len(data.rows)
-    assert frame.index.name == "sample_id"
-    digest = loaded.config["judges"][0]["digest"]
-    scores = {verdict.sample_id: verdict.scores for verdict in loaded.verdicts() if verdict.scores}
+    assert frame.index.names == ["sample_id", "epoch"]
+    digest = loaded.record.judges[0].digest
+    scores = {(verdict.sample_id, 1): verdict.scores for verdict in loaded.verdicts() if verdict.scores}
     for dimension in DIMENSIONS:
         column = frame[f"{digest}.{dimension}"].dropna().to_dict()
         assert column == {sample: values[dimension] for sample, values in scores.items()}
@@ -220,7 +224,7 @@ def test_mini_end_to_end_through_a_server(tmp_path: Path) -> None:
     with ScriptedServer(good) as server:
         run = evaluate(**options(server, tmp_path / "run", "mini"))
     assert run.results is not None
-    assert (run.results.data["name"], run.results.complete) == ("mini", True)
+    assert (run.results.predict.data.name, run.results.complete) == ("mini", True)
     assert run.results.judges[0].micro.coverage == 1.0
     assert asked(server) == {"world": 60, "judge": 60}
     assert server.model_requests == 2, "one check of the model, one of the judge"
@@ -232,10 +236,10 @@ def test_the_reference_scores_one_everywhere(source: str, data: Manifest, tmp_pa
     run = evaluate("baseline/reference", data=chosen, output=tmp_path / "run")
     assert run.results is not None
     rules = run.results.rules
-    assert rules.macro_exclude == rules.macro_floor == 1.0
-    for means in rules.metrics.values():
+    assert "rule_score" in rules.macro and "rule_score" in rules.micro
+    for means in (*rules.metrics.values(), rules.macro, rules.micro):
         assert {(mean.exclude, mean.floor) for mean in means.values()} == {(1.0, 1.0)}
-    assert run.results.predictions.cost_usd == 0.0
+    assert run.results.predictions.spent.cost_usd == 0.0
 
 
 def test_failed_predictions_leave_or_floor_the_rule_score(data: Manifest, tmp_path: Path) -> None:
@@ -288,4 +292,4 @@ def test_a_second_judge_stands_beside_the_first(data: Manifest, tmp_path: Path) 
     assert second.results is not None
     assert second.results.judges[0] == first.results.judges[0]
     assert second.results.judges[1].macro_floor["total"] == 100.0
-    assert [judge["model"] for judge in second.config["judges"]] == ["openai-api/judge", "openai-api/other"]
+    assert [judge.model for judge in second.record.judges] == ["openai-api/judge", "openai-api/other"]

@@ -174,14 +174,10 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "max_tokens": ({"max_tokens": 64}, "predict.sampling.web.max_tokens was 32768, now 64"),
     "seed": ({"seed": 5}, "predict.sampling.terminal.seed was server default, now derived from 5"),
     "gen_kwargs": ({"gen_kwargs": {"top_k": 4}}, "predict.sampling.terminal.top_k was None, now 4"),
-    "seed in gen_kwargs": (
-        {"gen_kwargs": {"seed": 4}},
-        "predict.sampling.terminal.seed was server default, now 4",
-    ),
     "extra_body": ({"extra_body": {"top_k": 4}}, "predict.sampling.web.top_k was None, now 4"),
     "model": (
         {"model": "openai-api/other"},
-        "predict.model.model was openai-api/world, now openai-api/other",
+        "predict.model.name was world, now other",
     ),
     "context": ({"max_context": 9999}, "predict.max_context was None, now 9999"),
     "min_output": ({"min_output": 9}, "predict.min_output was 512, now 9"),

@@ -51,12 +51,12 @@ def test_the_manifest_says_what_was_sent(data: Manifest, tmp_path: Path) -> None
     }
     with ScriptedServer(good) as server:
         run = evaluate(**options(server, tmp_path / "run", data.folder, tasks="terminal,web", **more))
-    sampling = run.config["predict"]["sampling"]
+    sampling = run.record.predict.sampling
     assert sampling["terminal"] == sampling["web"] == {
         "temperature": 0.0,
         "top_p": "server default",
         "max_tokens": 32768,
-        "seed": "derived from 3 and the sample id",
+        "seed": "derived from 3, sample id and epoch",
         "top_k": 20,
         "stop": ["X"],
     }  # fmt: skip
@@ -64,7 +64,7 @@ def test_the_manifest_says_what_was_sent(data: Manifest, tmp_path: Path) -> None
     sent = {"temperature", "max_tokens", "seed", "top_k", "stop"}
     assert all(body.keys() == {"model", "messages", *sent} for body in worlds)
     assert len({body["seed"] for body in worlds}) == len(worlds) == 4
-    judge = run.config["judges"][0]["sampling"]
+    judge = run.record.judges[0].sampling
     bodies = [call.body for call in server.calls if call.model == "judge"]
     assert judge == {
         "temperature": 0.0,
@@ -74,17 +74,6 @@ def test_the_manifest_says_what_was_sent(data: Manifest, tmp_path: Path) -> None
     }
     assert all((body["temperature"], body["max_tokens"]) == (0.0, 8192) for body in bodies)
     assert all("seed" not in body and "top_p" not in body for body in bodies)
-
-
-@pytest.mark.parametrize("seed", [None, 3])
-def test_a_seed_among_the_parameters_is_named_as_it_was_sent(
-    seed: int | None, data: Manifest, tmp_path: Path
-) -> None:
-    more = {"seed": seed, "gen_kwargs": {"seed": 11}, "tasks": "web", "limit": "1", "no_judge": True}
-    with ScriptedServer(good) as server:
-        run = evaluate(**options(server, tmp_path / "run", data.folder, **more))
-    assert run.config["predict"]["sampling"]["web"]["seed"] == 11
-    assert [call.body["seed"] for call in server.calls] == [11]
 
 
 def test_connections_are_reached_and_never_exceeded(
@@ -140,6 +129,6 @@ def test_litellm_gives_the_same_scores_and_hides_the_key(data: Manifest, tmp_pat
             evaluate(**options(server, tmp_path / "refused", data.folder) | names)
     one, other = found["openai-api"], found["openai"]
     assert one.judges[0].domains == other.judges[0].domains
-    assert one.predictions.usage == other.predictions.usage
-    assert other.predictions.cost_usd is None
+    assert one.predictions.spent.usage == other.predictions.spent.usage
+    assert other.predictions.spent.cost_usd is None
     assert KEY not in all_text(tmp_path) + str(caught.value)

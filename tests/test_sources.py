@@ -6,6 +6,8 @@ import. `main` of the played repository holds other files than the pinned revisi
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ import pytest
 
 from agentworldbench.errors import DataError, TaskError
 from agentworldbench.resources import mini_folder
-from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, resolve_source
+from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, _commit_of, resolve_source
 from tests.helpers.awb_command import Done, clean_environment, run_awb
 from tests.helpers.loopback_hub import COMMIT, LoopbackHub
 from tests.helpers.official_folder import DOMAINS, Manifest, make_official_folder
@@ -89,6 +91,21 @@ def test_an_unknown_domain_is_a_task_error() -> None:
         resolve_source("mini", ("mpc",))
 
 
+@pytest.mark.parametrize(
+    ("path", "commit"),
+    [
+        ("/home/u/hub/datasets--a--b/snapshots/c0ffee/os_test.jsonl", "c0ffee"),
+        ("/data/snapshots/2026-01-01/hub/datasets--a--b/snapshots/c0ffee/os_test.jsonl", "c0ffee"),
+        ("/snapshots/snapshots/c0ffee/os_test.jsonl", "c0ffee"),
+        ("/home/u/hub/datasets--a--b/snapshots/c0ffee/os/test.jsonl", "c0ffee"),
+        ("/home/u/hub/snapshots", None),
+        ("/home/u/os_test.jsonl", None),
+    ],
+)
+def test_the_commit_is_that_of_the_nearest_snapshot_folder(path: str, commit: str | None) -> None:
+    assert _commit_of(Path(path)) == commit
+
+
 @dataclass(frozen=True)
 class Played:
     """A hub with a cache of its own; `pinned` and `main` are what its two commits hold."""
@@ -127,7 +144,8 @@ def played(tmp_path: Path) -> Iterator[Played]:
     assert pinned.row_counts != main.row_counts
     with LoopbackHub(tmp_path / "main", other_commits={OFFICIAL_REVISION: tmp_path / "pinned"}) as hub:
         (tmp_path / "work").mkdir()
-        yield Played(hub, pinned, main, tmp_path / "home", tmp_path / "work")
+        # The cache lies below another folder of the name that the hub's library gives to commits.
+        yield Played(hub, pinned, main, tmp_path / "snapshots" / "monday" / "home", tmp_path / "work")
 
 
 def test_official_is_the_pinned_revision_and_is_fetched_once(played: Played) -> None:
@@ -162,12 +180,22 @@ def test_one_domain_is_one_download(played: Played) -> None:
     assert {request.path.rpartition("/")[2] for request in played.hub.requests} == {"os_test.jsonl"}
 
 
-def test_another_repository_is_resolved_to_a_commit(played: Played) -> None:
+def sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_another_repository_is_resolved_to_a_commit(tmp_path: Path, played: Played) -> None:
     done = played.awb(*RUN, "--data", f"hf:{OFFICIAL_REPOSITORY}")
     assert done.code == 0, done.err
     assert f"Data: hf:{OFFICIAL_REPOSITORY}@{COMMIT} at {COMMIT}." in done.err
     assert PUBLISHED not in done.out
     # `main` is asked once: should it move meanwhile, all files are still those of one commit.
+    assert json.loads(next((played.cwd / "runs").glob("*/run.json")).read_text())["predict"]["data"] == {
+        "name": f"hf:{OFFICIAL_REPOSITORY}@{COMMIT}",
+        "repository": OFFICIAL_REPOSITORY,
+        "revision": COMMIT,
+        "files": {domain: sha256_of(tmp_path / "main" / f"{domain}_test.jsonl") for domain in DOMAINS},
+    }
     moving = {request.path for request in played.hub.requests if "/resolve/main/" in request.path}
     assert {path.rpartition("/")[2] for path in moving} == {"mcp_test.jsonl"}
 

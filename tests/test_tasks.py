@@ -17,7 +17,7 @@ import yaml
 from agentworldbench.errors import TaskError
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.resources import asset
-from agentworldbench.task import load_task, load_tasks
+from agentworldbench.task import is_bundled, load_task, load_tasks
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.official_folder import SUFFIX, make_official_folder
 
@@ -51,7 +51,7 @@ def test_the_seven_bundled_tasks() -> None:
         assert task.markers.observation == "**Environment Observation:**"
         assert "**Current State:**" in task.markers.state
         assert (task.generation.temperature, task.generation.max_tokens) == (0.6, 32768)
-        assert task.judge_system_prompt().strip()
+        assert task.judge_system_prompt.strip()
     assert "**Current Phone State:**" in tasks["android"].markers.state
 
 
@@ -103,6 +103,30 @@ def test_names_files_folders_and_commas(folder: Path) -> None:
         load_tasks((str(folder / "prompts"),))
     with pytest.raises(TaskError, match=r"gone\.yaml: cannot be read"):
         load_tasks((str(folder / "gone.yaml"),))
+
+
+def test_the_judge_prompt_is_read_once(folder: Path) -> None:
+    shutil.copy(asset("tasks", "web.yaml"), folder / "web.yaml")
+    prompt = folder / "prompts" / "builtin" / "web.md"
+    prompt.write_text("Judge kindly.\n", encoding="utf-8")
+    task = load_task(folder / "web.yaml")
+    prompt.write_text("Judge harshly.\n", encoding="utf-8")
+    assert task.judge_system_prompt == "Judge kindly.\n", "a run's judge is told the same from begin to end"
+    again = load_task(folder / "web.yaml")
+    assert again.judge_system_prompt == "Judge harshly.\n"
+    assert again.predict_digest() == task.predict_digest(), "it changes no prediction"
+    assert "judge_system_prompt" not in again.model_dump(), "the text is not copied into records"
+
+
+def test_a_bundled_name_is_one_whatever_lies_in_the_working_directory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(asset("tasks", "web.yaml"), folder / "web.yaml")
+    (folder / "terminal").mkdir()
+    monkeypatch.chdir(folder)
+    assert all(is_bundled(domain) for domain in OFFICIAL_DOMAINS)
+    assert not any(is_bundled(word) for word in ("./terminal", "web.yaml", str(folder), "terminl", ""))
+    assert load_tasks(("terminal",))["terminal"].path == asset("tasks", "terminal.yaml")
 
 
 def test_digests_tell_what_changes_a_prediction(folder: Path) -> None:

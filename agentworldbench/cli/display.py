@@ -86,9 +86,10 @@ def _live() -> Iterator[Watcher]:
 def opening(progress: Progress) -> str:
     """What this session is about to ask, and what it takes from earlier ones."""
     predictions, verdicts = progress.due
+    lines = [*progress.notices, f"Asking for {predictions} predictions and {verdicts} verdicts."]
     if not predictions and not verdicts:
-        return "Nothing to ask: every prediction and verdict of this run is already stored."
-    return f"Asking for {predictions} predictions and {verdicts} verdicts."
+        lines[-1] = "Nothing to ask: every prediction and verdict of this run is already stored."
+    return "\n".join(lines)
 
 
 def status(progress: Progress) -> str:
@@ -175,5 +176,5 @@ def duration(seconds: float) -> str:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(printable(line) + "\n")
+    sys.stderr.write("".join(printable(part) + "\n" for part in line.split("\n")))
     sys.stderr.flush()

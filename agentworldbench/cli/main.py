@@ -16,7 +16,8 @@ import typer
 
 from agentworldbench.cli import data, leaderboard, run, tasks
 from agentworldbench.cli.lazy import LazyGroup
-from agentworldbench.errors import AwbError, ConfigError, Interrupted
+from agentworldbench.errors import AwbError, Interrupted
+from agentworldbench.resources import read_dotenv
 from agentworldbench.version import __version__
 
 app = typer.Typer(
@@ -60,7 +61,7 @@ def main() -> NoReturn:
     """Entry point of the command line."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        _read_dotenv()
+        read_dotenv()
         # Not standalone: wrong usage is told in one line here, not in Typer's block of lines.
         code = app(prog_name="awb", standalone_mode=False) or 0
     except AwbError as problem:
@@ -98,19 +99,6 @@ def _correct(problem: typer.BadParameter) -> int:
 def _terminate(number: int, frame: FrameType | None) -> None:
     """SIGTERM stops a run as Ctrl-C does: what is in flight is given up, what is done stays."""
     raise KeyboardInterrupt
-
-
-def _read_dotenv() -> None:
-    """Keys may stand in `.env` in the working directory; the environment wins."""
-    from pathlib import Path
-
-    if Path(".env").is_file():
-        from dotenv import load_dotenv
-
-        try:
-            load_dotenv(".env", override=False)
-        except (OSError, UnicodeDecodeError) as problem:
-            raise ConfigError(f".env: cannot be read ({problem})") from problem
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agentworldbench.run import Run
 
 ASK_ABOVE_USD = 20.0
+_MovedData = typer.Option("--data", help="Where the data are now, when they have moved.", show_default=False)
 _RunArgument = typer.Argument(help="Run directory.", metavar="RUN", show_default=False)
 
 
@@ -29,7 +30,12 @@ def register(app: typer.Typer) -> None:
         later(["predict", "judge"], run)
     )
     app.command("infer", short_help="Predict only; judge later.")(later(["predict"], infer))
-    app.command("judge", short_help="Judge the stored predictions of a run.")(later(["judge"], judge, path))
+    data = inspect.Parameter(
+        "data", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, _MovedData]
+    )
+    app.command("judge", short_help="Judge the stored predictions of a run.")(
+        later(["judge"], judge, path, data)
+    )
     app.command("score", short_help="Compute metrics and results of a run again.")(score)
 
 
@@ -50,26 +56,17 @@ def infer(values: dict[str, Any], config_file: Path | None) -> None:
     _evaluate(make_config({**values, "no_judge": True}, config_file))
 
 
-def judge(values: dict[str, Any], config_file: Path | None, run_path: Path) -> None:
+def judge(values: dict[str, Any], config_file: Path | None, run_path: Path, data: str | None = None) -> None:
     """Judge the stored predictions of a run; a further judge stands beside the earlier ones."""
-    from agentworldbench.cli.display import display
     from agentworldbench.config import make_config
-    from agentworldbench.run import judge_run, plan_judging
-    from agentworldbench.store import open_store
+    from agentworldbench.run import plan_judging
 
-    config = make_config(values, config_file)
-    if config.judge and _announce(plan_judging(open_store(run_path), config)):
-        return
-    with display(config.display) as watch:
-        finished = judge_run(run_path, config, watch)
-    _report(finished, config)
+    _carry_out(plan_judging(run_path, make_config(values, config_file), data))
 
 
 def score(
     run_path: Annotated[Path, _RunArgument],
-    data: Annotated[
-        str | None, typer.Option("--data", help="The data, when it has moved.", show_default=False)
-    ] = None,
+    data: Annotated[str | None, _MovedData] = None,
 ) -> None:
     """Compute metrics and results again from what a run has stored; no model is asked."""
     from agentworldbench.run import score_run
@@ -78,16 +75,20 @@ def score(
 
 
 def _evaluate(config: RunConfig) -> None:
-    from agentworldbench.cli.display import display
     from agentworldbench.plan import make_plan
+
+    _carry_out(make_plan(config))
+
+
+def _carry_out(plan: Plan) -> None:
+    from agentworldbench.cli.display import display
     from agentworldbench.run import execute
 
-    plan = make_plan(config)
     if _announce(plan):
         return
-    with display(config.display) as watch:
+    with display(plan.config.display) as watch:
         finished = execute(plan, watch)
-    _report(finished, config)
+    _report(finished, plan.config)
 
 
 def _announce(plan: Plan) -> bool:
@@ -120,7 +121,7 @@ def _announce(plan: Plan) -> bool:
 
 def _data_line(plan: Plan) -> str:
     samples = plan.samples
-    counts = ", ".join(f"{domain} {count}" for domain, count in plan.selection["samples"].items())
+    counts = ", ".join(f"{domain} {count}" for domain, count in plan.selection.samples.items())
     words = {
         "mini": "mini, the bundled set (recorded by this project; not the benchmark: see --data official)"
     }
@@ -154,7 +155,7 @@ def _print_tables(finished: Run) -> None:
     results = finished.results
     assert results is not None, "results are made before they are printed"
     print_tables(run_tables(results))
-    if results.data["name"] == "official":
+    if results.predict.data.name == "official":
         _say(
             "Published scores follow for orientation. They were made with another protocol and the judge named in "
             "their heading: they are no ranking together with the tables above."

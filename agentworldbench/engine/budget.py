@@ -1,7 +1,7 @@
 """How many tokens an answer may have, and whether a prompt can be sent at all.
 
-Rule: asked = min(--max-tokens, context - prompt tokens - 64). Where the context length is unknown
-the server decides. Prompt tokens are estimated from characters, so the estimate only shrinks an
+Rule: asked = min(--max-tokens, context - prompt tokens - 64, the model's longest answer). Where
+context length or longest answer are unknown the server decides. Prompt tokens are estimated from characters, so the estimate only shrinks an
 answer; a prompt is refused without being sent only when even a low estimate leaves less than
 --min-output. History is never shortened.
 """
@@ -29,9 +29,18 @@ def estimate_tokens(messages: Sequence[Message]) -> int:
 
 
 def allowed_output(
-    messages: Sequence[Message], max_tokens: int | None, context: int | None, min_output: int
+    messages: Sequence[Message],
+    max_tokens: int | None,
+    context: int | None,
+    min_output: int,
+    max_output: int | None = None,
 ) -> int | Failure | None:
-    """Tokens to ask for, or `context_overflow` when the prompt leaves no room for an answer."""
+    """Tokens to ask for, or `context_overflow` when the prompt leaves no room for an answer.
+
+    None, the server's own default, stays None unless the context sets a bound.
+    """
+    if max_tokens is not None and max_output is not None:
+        max_tokens = min(max_tokens, max_output)
     if context is None:
         return max_tokens
     prompt = estimate_tokens(messages)
@@ -39,4 +48,4 @@ def allowed_output(
         message = f"about {prompt} prompt tokens leave less than {min_output} of a context of {context}"
         return Failure(kind=FailureKind.CONTEXT_OVERFLOW, message=message)
     room = max(context - prompt - RESERVE, min_output)
-    return room if max_tokens is None else min(max_tokens, room)
+    return min(most for most in (room, max_tokens, max_output) if most is not None)

@@ -10,7 +10,7 @@ flat. Records that exist already are not asked for again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentworldbench.dataset import Dataset
@@ -21,7 +21,7 @@ from agentworldbench.engine.retry import Answer, ask
 from agentworldbench.engine.steps import Predictor, judge, predict
 from agentworldbench.errors import AwbError
 from agentworldbench.models import Model
-from agentworldbench.records import TRANSIENT, Failure, Prediction, Request, SampleRef, sha256_text
+from agentworldbench.records import TRANSIENT, Failure, Prediction, Request, SampleRef, Verdict
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.store import Store
 
@@ -36,16 +36,24 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class _Due:
-    """A prediction that a judge is to be asked about."""
+class Unit:
+    """One prediction to make: a sample in one epoch (counted from 1)."""
 
     ref: SampleRef
+    epoch: int = 1
+
+
+@dataclass(frozen=True)
+class Question:
+    """One verdict to ask for: a judge on a unit's prediction, `repeat` counted from 1."""
+
+    unit: Unit
     judge: Judge
-    judge_digest: str
+    repeat: int = 1
 
 
 class Pipeline:
-    """One session of work on a run directory."""
+    """One session of work on a run directory. `epochs` and `repeats` count from 1."""
 
     def __init__(
         self,
@@ -55,32 +63,39 @@ class Pipeline:
         judges: Sequence[Judge],
         patience: Patience,
         progress: Progress,
+        epochs: int = 1,
+        repeats: int = 1,
     ) -> None:
         self._dataset = dataset
         self._store = store
         self._predictor = predictor
-        self._judges = [(one, one.digest()) for one in judges]
+        self._judges = judges
         self._patience = patience
         self._progress = progress
+        self._epochs = range(1, epochs + 1)
+        self._repeats = range(1, repeats + 1)
         self._limiters = Limiters(patience.max_connections)
-        self._queue: asyncio.Queue[_Due | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[Question | None] = asyncio.Queue()
 
-    def due(self, refs: Sequence[SampleRef]) -> tuple[int, int]:
-        """(predictions, verdicts) that a session would ask for, before it is started.
+    def due(self, refs: Sequence[SampleRef]) -> tuple[list[Unit], list[Question]]:
+        """What a session would ask for, before it is started.
 
-        Verdicts count one per judge and prediction that exists or would be made.
+        Questions include those about predictions that would be made.
         """
-        predictions = verdicts = 0
-        for ref in refs:
-            stored = self._stored_prediction(ref)
-            predictions += stored is None and self._predictor is not None
-            verdicts += sum(self._judge_is_due(ref, stored, digest) for _, digest in self._judges)
-        return predictions, verdicts
+        units: list[Unit] = []
+        questions: list[Question] = []
+        for unit in self._units(refs):
+            stored = self._stored_prediction(unit)
+            if stored is None and self._predictor is not None:
+                units.append(unit)
+            questions += [one for one in self._questions(unit) if self._is_due(one, stored)]
+        return units, questions
 
     async def run(self, refs: Sequence[SampleRef], seed: int | None) -> None:
         """Do all that is due. Raises the AwbError of a fatal failure; finished records stay."""
-        self._progress.predictions.total = len(refs)
-        self._progress.verdicts.total = len(refs) * len(self._judges)
+        predictions = len(refs) * len(self._epochs)
+        self._progress.predictions.total = predictions
+        self._progress.verdicts.total = predictions * len(self._judges) * len(self._repeats)
         trajectories = iter(in_order(refs, seed))
         judging = self._patience.max_connections if self._judges else 0
         try:
@@ -95,24 +110,32 @@ class Pipeline:
         except BaseExceptionGroup as problems:
             raise _first_error(problems) from problems
 
+    def _units(self, refs: Iterable[SampleRef]) -> Iterator[Unit]:
+        """Epoch after epoch of the given samples."""
+        return (Unit(ref, epoch) for epoch in self._epochs for ref in refs)
+
+    def _questions(self, unit: Unit) -> Iterator[Question]:
+        return (Question(unit, one, repeat) for one in self._judges for repeat in self._repeats)
+
     async def _predict_worker(self, trajectories: Iterator[tuple[SampleRef, ...]]) -> None:
         stage = self._progress.predictions
         for turns in trajectories:
-            for ref in turns:
-                prediction = self._stored_prediction(ref)
+            for unit in self._units(turns):
+                prediction = self._stored_prediction(unit)
                 if prediction is not None:
                     stage.reuse(prediction.failure)
                 elif self._predictor is not None:
-                    prediction = await predict(self._predictor, self._dataset.load(ref), self._ask)
+                    sample = self._dataset.load(unit.ref)
+                    prediction = await predict(self._predictor, sample, unit.epoch, self._ask)
                     self._store.predictions.append(prediction)
                     stage.add(prediction.usage, prediction.cost_usd, prediction.failure)
-                self._hand_over(ref, prediction)
+                self._hand_over(unit, prediction)
                 self._progress.update()
                 await asyncio.sleep(0)
 
-    def _stored_prediction(self, ref: SampleRef) -> Prediction | None:
+    def _stored_prediction(self, unit: Unit) -> Prediction | None:
         """The prediction that need not be made again, or None."""
-        stored = self._store.predictions.get((ref.id, 1))
+        stored = self._store.predictions.get((unit.ref.id, unit.epoch))
         again = stored is not None and self._predictor is not None and self._ask_again(stored.failure)
         return None if again else stored
 
@@ -120,34 +143,37 @@ class Pipeline:
         """Whether a stored failure is asked again: transient ones always, others on request."""
         return failure is not None and (self._patience.retry_failed or failure.kind in TRANSIENT)
 
-    def _judge_is_due(self, ref: SampleRef, prediction: Prediction | None, judge_digest: str) -> bool:
+    def _stored_verdict(self, question: Question, prediction: Prediction) -> Verdict | None:
+        system = question.judge.system_sha256(question.unit.ref.domain)
+        return self._store.verdict_on(prediction, question.judge.digest(), system, question.repeat)
+
+    def _is_due(self, question: Question, prediction: Prediction | None) -> bool:
         if prediction is None:
             return self._predictor is not None
         if prediction.observation is None:
             return False
-        stored = self._store.verdicts.get((ref.id, 1, judge_digest, 1))
-        if stored is None or stored.observation_sha256 != sha256_text(prediction.observation):
-            return True
-        return self._ask_again(stored.failure)
+        stored = self._stored_verdict(question, prediction)
+        return stored is None or self._ask_again(stored.failure)
 
-    def _hand_over(self, ref: SampleRef, prediction: Prediction | None) -> None:
+    def _hand_over(self, unit: Unit, prediction: Prediction | None) -> None:
         """Queue the judging of a prediction, where it can be judged and is not yet."""
         stage = self._progress.verdicts
-        for one, judge_digest in self._judges:
+        for question in self._questions(unit):
             if prediction is None or prediction.observation is None:
                 stage.total -= 1
-            elif self._judge_is_due(ref, prediction, judge_digest):
-                self._queue.put_nowait(_Due(ref, one, judge_digest))
+            elif self._is_due(question, prediction):
+                self._queue.put_nowait(question)
             else:
-                stored = self._store.verdicts.get((ref.id, 1, judge_digest, 1))
+                stored = self._stored_verdict(question, prediction)
                 stage.reuse(stored.failure if stored else None)
 
     async def _judge_worker(self) -> None:
-        while (due := await self._queue.get()) is not None:
-            prediction = self._store.predictions.get((due.ref.id, 1))
-            assert prediction is not None and prediction.observation is not None, "queued only when predicted"
-            sample = self._dataset.load(due.ref)
-            verdict = await judge(due.judge, due.judge_digest, sample, prediction.observation, self._ask)
+        while (question := await self._queue.get()) is not None:
+            unit = question.unit
+            prediction = self._store.predictions.get((unit.ref.id, unit.epoch))
+            assert prediction is not None, "queued only when predicted"
+            sample = self._dataset.load(unit.ref)
+            verdict = await judge(question.judge, prediction, sample, question.repeat, self._ask)
             self._store.verdicts.append(verdict)
             self._progress.verdicts.add(verdict.usage, verdict.cost_usd, verdict.failure)
             self._progress.update()

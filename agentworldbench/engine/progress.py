@@ -60,6 +60,7 @@ class Progress:
         self.last_retry = ""
         self.requests = 0
         self.due = (0, 0)
+        self.notices: list[str] = []
         self.started = time.monotonic()
         self._changed = changed or (lambda progress: None)
 
@@ -106,8 +107,7 @@ def spent(attempts: tuple[Attempt, ...]) -> tuple[Usage, float | None]:
     """Tokens and USD of all attempts together; the cost is None when one of them is not known."""
     usage, cost, known = Usage(), 0.0, True
     for attempt in attempts:
-        if attempt.usage is not None:
-            usage = usage + attempt.usage
-            known = known and attempt.cost_usd is not None
-            cost += attempt.cost_usd or 0.0
+        usage = usage + attempt.usage
+        known = known and attempt.cost_usd is not None
+        cost += attempt.cost_usd or 0.0
     return usage, cost if known else None

@@ -2,8 +2,9 @@
 
 The only retry layer of the harness. Transient failures (429, 5xx, network, timeout, replies that
 are no chat completion) are tried again with growing, jittered waits, a server's own wish honoured;
-failures of the answer itself are final here; fatal ones (key, model, quota, unreachable endpoint)
-raise and stop the run at once. Every attempt is recorded.
+failures of the answer itself are final here; fatal ones (key, model, quota, unreachable endpoint,
+a model that refuses whatever it is asked) raise and stop the run at once. Every attempt is
+recorded, with what it used and cost where that is known.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 
 from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress
-from agentworldbench.errors import AwbError, CredentialsError, EndpointError, QuotaError
+from agentworldbench.errors import AwbError, ConfigError, CredentialsError, EndpointError, QuotaError
 from agentworldbench.models import Model
 from agentworldbench.records import (
     FATAL,
@@ -31,8 +32,10 @@ from agentworldbench.records import (
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 60.0
-MAX_TIMEOUTS: Final = 2
-"""A request that ran into its time limit this often is not sent again: each may have been paid."""
+MOST: Final = {FailureKind.TIMEOUT: 2, FailureKind.MALFORMED_RESPONSE: 3}
+"""A request that ended so this often is not sent again: each attempt may have been paid."""
+MAX_REFUSED: Final = 5
+"""So many bad requests before a model's first answer are no matter of single samples."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,11 @@ async def ask(
         _heed_cancellation()
         if isinstance(outcome, Completion):
             limiter.reached = True
-            usage = outcome.usage
-            attempts.append(Attempt(outcome="ok", seconds=seconds, usage=usage, cost_usd=outcome.cost_usd))
+            limiter.answered.add(model.name)
+            attempts.append(_answered(outcome, seconds))
             return Answer(outcome, tuple(attempts), seconds)
-        failure = outcome.failure
-        attempts.append(
-            Attempt(outcome=failure.kind, seconds=seconds, status=failure.status, message=failure.message)
-        )
+        failure = _in_context(outcome.failure, limiter, model)
+        attempts.append(_failed(failure, outcome, seconds, model))
         if failure.status is not None:
             limiter.reached = True
         if not _again(failure, attempts, limiter, max_retries, model):
@@ -74,6 +75,36 @@ async def ask(
             limiter.pause(wait)
         progress.retried(failure, wait)
         await asyncio.sleep(wait)
+
+
+def _answered(completion: Completion, seconds: float) -> Attempt:
+    return Attempt(
+        outcome="ok",
+        seconds=seconds,
+        usage=completion.usage,
+        cost_usd=completion.cost_usd,
+        finish_reason=completion.finish_reason,
+    )
+
+
+def _failed(failure: Failure, outcome: CallFailure, seconds: float, model: Model) -> Attempt:
+    return Attempt(
+        outcome=failure.kind,
+        seconds=seconds,
+        status=failure.status,
+        message=failure.message,
+        usage=outcome.usage,
+        cost_usd=0.0 if model.local else outcome.cost_usd,
+        reply=outcome.reply,
+    )
+
+
+def _in_context(failure: Failure, limiter: Limiter, model: Model) -> Failure:
+    """HTTP 403 is a bad key, until the model has answered: from then on it is about the one request."""
+    forbidden = failure.kind is FailureKind.AUTHENTICATION and failure.status == 403
+    if forbidden and model.name in limiter.answered:
+        return failure.model_copy(update={"kind": FailureKind.BAD_REQUEST})
+    return failure
 
 
 def _heed_cancellation() -> None:
@@ -95,10 +126,11 @@ def _again(
         return False
     if failure.kind in FATAL and not (may_return and len(attempts) <= max_retries):
         raise fatal_error(failure, model)
-    if (
-        failure.kind is FailureKind.TIMEOUT
-        and sum(item.outcome == failure.kind for item in attempts) >= MAX_TIMEOUTS
-    ):
+    if failure.kind is FailureKind.BAD_REQUEST:
+        limiter.refused[model.name] += 1
+        if model.name not in limiter.answered and limiter.refused[model.name] >= MAX_REFUSED:
+            raise _refuses_all(failure, model)
+    if failure.kind in MOST and sum(item.outcome == failure.kind for item in attempts) >= MOST[failure.kind]:
         return False
     return (failure.kind in TRANSIENT or may_return) and len(attempts) <= max_retries
 
@@ -113,6 +145,14 @@ def _wait(outcome: CallFailure, attempts: int) -> float:
     return float(min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempts - 1)) * random.uniform(0.5, 1.0))
 
 
+def _refuses_all(failure: Failure, model: Model) -> AwbError:
+    return ConfigError(
+        f"model '{model.name}': every request so far was refused: {failure.message}; change what it does not take "
+        "(sampling flags, --max-tokens, --gen-kwargs, --extra-body, --judge-json-schema), or the server; "
+        "--retry-failed asks again what was refused"
+    )
+
+
 def fatal_error(failure: Failure, model: Model) -> AwbError:
     """The error that stops the run, with what to do."""
     text = f"model '{model.name}': {failure.message}"
@@ -121,7 +161,9 @@ def fatal_error(failure: Failure, model: Model) -> AwbError:
     if failure.kind is FailureKind.AUTHENTICATION:
         return CredentialsError(f"{text}; check the key in the environment")
     if failure.kind is FailureKind.MODEL_MISSING:
+        own = model.identity()["backend"] == "openai-api"
+        hint = f"; does the address end in /v1? ({model.url})" if own else ""
         return EndpointError(
-            f"{text}; check the model's name (openai-api/NAME sends NAME to --base-url exactly as it stands)"
+            f"{text}; check the model's name (openai-api/NAME sends NAME to --base-url exactly as it stands){hint}"
         )
     return EndpointError(f"{text}; is the server running? What is done stays, and the same command continues")

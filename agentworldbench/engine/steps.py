@@ -44,28 +44,35 @@ class Predictor:
 
     model: Model
     tasks: Mapping[str, Task]
-    sampling: Callable[[SampleRef], Sampling]
+    sampling: Callable[[SampleRef, int], Sampling]
     min_output: int
 
 
-async def predict(predictor: Predictor, sample: Sample, asker: Asker) -> Prediction:
-    """Ask the model for the sample's observation."""
+async def predict(predictor: Predictor, sample: Sample, epoch: int, asker: Asker) -> Prediction:
+    """Ask the model for the sample's observation in one epoch (counted from 1)."""
     messages = predict_messages(sample)
-    sampling = predictor.sampling(sample.ref)
+    sampling = predictor.sampling(sample.ref, epoch)
+    model = predictor.model
     record: dict[str, Any] = {
         "sample_id": sample.id,
         "row_hash": sample.ref.row_hash,
+        "epoch": epoch,
         "prompt_sha256": messages_sha256(messages),
         "started_at": _now(),
         "notes": sample.ref.flags,
     }
-    allowed = allowed_output(messages, sampling.max_tokens, predictor.model.context, predictor.min_output)
+    allowed = allowed_output(
+        messages, sampling.max_tokens, model.context, predictor.min_output, model.max_output
+    )
     if isinstance(allowed, Failure):
         return Prediction(**record, failure=allowed, cost_usd=0.0)
     request = Request(
-        sample=sample, messages=messages, sampling=sampling.model_copy(update={"max_tokens": allowed})
+        sample=sample,
+        messages=messages,
+        sampling=sampling.model_copy(update={"max_tokens": allowed}),
+        epoch=epoch,
     )
-    answer = await asker(predictor.model, request)
+    answer = await asker(model, request)
     record |= _sending(answer, allowed)
     if isinstance(answer.outcome, Failure):
         return Prediction(**record, failure=answer.outcome)
@@ -76,47 +83,50 @@ async def predict(predictor: Predictor, sample: Sample, asker: Asker) -> Predict
     return Prediction(**record, observation=observation, text=completion.text, failure=failure)
 
 
-async def judge(judge: Judge, judge_digest: str, sample: Sample, observation: str, asker: Asker) -> Verdict:
-    """Ask a judge about one predicted observation, up to `judge.attempts` times."""
-    request = judge.request(sample, observation)
+async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: int, asker: Asker) -> Verdict:
+    """Ask a judge about a prediction's observation, up to `judge.attempts` times.
+
+    `repeat` counts independent verdicts of one judge on one prediction, from 1.
+    """
+    observation = prediction.observation
+    assert observation is not None, "only a prediction with an observation is judged"
+    request = judge.request(sample, observation, prediction.epoch, repeat)
     record: dict[str, Any] = {
         "sample_id": sample.id,
         "row_hash": sample.ref.row_hash,
-        "judge": judge_digest,
+        "epoch": prediction.epoch,
+        "judge": judge.digest(),
+        "repeat": repeat,
         "observation_sha256": sha256_text(observation),
+        "system_sha256": judge.system_sha256(sample.ref.domain),
         "prompt_sha256": messages_sha256(request.messages),
         "started_at": _now(),
     }
+    model, sampling = judge.model, request.sampling
     allowed = allowed_output(
-        request.messages, request.sampling.max_tokens, judge.model.context, judge.min_output
+        request.messages, sampling.max_tokens, model.context, judge.min_output, model.max_output
     )
     if isinstance(allowed, Failure):
         return Verdict(**record, failure=allowed, cost_usd=0.0)
-    request = request.model_copy(
-        update={"sampling": request.sampling.model_copy(update={"max_tokens": allowed})}
-    )
+    request = request.model_copy(update={"sampling": sampling.model_copy(update={"max_tokens": allowed})})
     earlier: tuple[Attempt, ...] = ()
-    while True:
-        answer = await asker(judge.model, request)
-        asked = len([attempt for attempt in earlier if attempt.reply is not None]) + 1
+    for asked in range(1, judge.attempts + 1):
+        answer = await asker(model, request)
+        record |= _sending(answer, allowed, earlier)
         if isinstance(answer.outcome, Failure):
-            record |= _sending(answer, allowed, earlier)
             return Verdict(**record, failure=answer.outcome)
         completion = answer.outcome
         read = judge.read(completion, sample, observation)
-        if isinstance(read, Failure) and read.kind in ASK_AGAIN and asked < judge.attempts:
-            unread = answer.attempts[-1].model_copy(
-                update={"outcome": read.kind, "message": read.message, "reply": completion.text or ""}
-            )
-            earlier += (*answer.attempts[:-1], unread)
-            continue
-        record |= _sending(answer, allowed, earlier) | _reply(completion, ())
-        record |= {"reply": completion.text, "reasoning": completion.reasoning}
-        if isinstance(read, ReadVerdict):
-            found = () if read.found == "tag" else (f"verdict found by: {read.found}",)
-            record |= {"scores": read.scores, "strengths": read.strengths, "weaknesses": read.weaknesses}
-            return Verdict(**record | {"notes": (*record["notes"], *found)})
+        if isinstance(read, ReadVerdict) or read.kind not in ASK_AGAIN or asked == judge.attempts:
+            break
+        unread = {"outcome": read.kind, "message": read.message, "reply": completion.text}
+        earlier += (*answer.attempts[:-1], answer.attempts[-1].model_copy(update=unread))
+    record |= _reply(completion, ()) | {"reply": completion.text, "reasoning": completion.reasoning}
+    if isinstance(read, Failure):
         return Verdict(**record, failure=read)
+    if read.found != "tag":
+        record["notes"] = (*record["notes"], f"verdict found by: {read.found}")
+    return Verdict(**record, scores=read.scores, strengths=read.strengths, weaknesses=read.weaknesses)
 
 
 def _sending(answer: Answer, allowed: int | None, earlier: tuple[Attempt, ...] = ()) -> dict[str, Any]:
@@ -135,7 +145,12 @@ def _sending(answer: Answer, allowed: int | None, earlier: tuple[Attempt, ...] =
 def _reply(completion: Completion, notes: tuple[str, ...]) -> dict[str, Any]:
     return {
         "finish_reason": completion.finish_reason,
+        "refusal": completion.refusal,
+        "tool_calls": completion.tool_calls,
         "model_served": completion.model_served,
+        "response_id": completion.response_id,
+        "fingerprint": completion.fingerprint,
+        "adapted": completion.adapted,
         "notes": (*notes, *completion.notes),
     }
 

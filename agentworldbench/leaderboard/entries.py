@@ -31,13 +31,19 @@ class EntrySource(Record):
 
 
 class Group(Record):
-    """What must be equal for two entries to stand in one table."""
+    """What must be equal for two entries to stand in one table.
+
+    `data_sha256` is a digest over the hashes of the data files; it and the judge's digest are None
+    where a publication does not state them.
+    """
 
     score: Literal["judge", "rules"]
     data: str
     data_revision: str | None
+    data_sha256: str | None = None
     protocol: str
     judge: str | None
+    judge_digest: str | None = None
 
 
 class Entry(Record):

@@ -47,7 +47,9 @@ def group_table(group: Group, entries: list[Entry]) -> Table:
 
 
 def _heading(group: Group) -> str:
-    what = f"judge {group.judge}" if group.score == "judge" else "rule checks, no judge"
+    digest = f" ({group.judge_digest[:8]})" if group.judge_digest else ""
+    what = f"judge {group.judge}{digest}" if group.score == "judge" else "rule checks, no judge"
     kind = "Judge scores" if group.score == "judge" else "Rule accuracy"
     revision = f" at {group.data_revision[:8]}" if group.data_revision else ""
-    return f"{kind} — data {group.data}{revision} · protocol {group.protocol} · {what}"
+    files = f" (files {group.data_sha256[:8]})" if group.data_sha256 else ""
+    return f"{kind} — data {group.data}{revision}{files} · protocol {group.protocol} · {what}"

@@ -10,10 +10,11 @@ anything else           LiteLLM, as it stands
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from agentworldbench.errors import ConfigError
-from agentworldbench.models.base import Connection, Model
+from agentworldbench.models.base import Connection, Model, root_url
 from agentworldbench.models.providers import LITELLM_PROVIDERS
 from agentworldbench.task import Task
 
@@ -22,6 +23,7 @@ SCHEMES: Final = ("baseline", "replay", "openai-api")
 
 def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -> Model:
     """Build the backend of `name`. Raises ConfigError for a string that leads nowhere."""
+    connection = replace(connection, base_url=root_url(connection.base_url))
     scheme, slash, rest = name.partition("/")
     if scheme in SCHEMES and not rest:
         raise ConfigError(f"model '{name}': a name must follow '{scheme}/'")

@@ -1,9 +1,10 @@
 """Learns once per endpoint which parameters it does not take, and asks the way it wants.
 
 In: a request body and, after a refusal, the server's message. Out: the body that this endpoint
-accepts, and notes that say what was changed. `max_tokens` becomes `max_completion_tokens` with the
-same value; a sampling parameter that the model does not take is left out. Each change is made at
-most once per endpoint and is recorded with every answer made under it: nothing is dropped unseen.
+accepts, and what was changed in it. `max_tokens` becomes `max_completion_tokens` with the same
+value, or as much as the endpoint allows; a sampling parameter that the model does not take is left
+out. Each lesson is learned at most once per endpoint and is recorded with every answer whose
+request it changed: nothing is dropped unseen.
 
 The first request of an endpoint goes alone (others wait a few seconds for its outcome), so that a
 refusal is met once and not by every request in flight.
@@ -15,12 +16,16 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final
+
+from agentworldbench.models.failures import output_limit
 
 FIRST_REQUEST_HEAD_START: Final = 5.0
 """Seconds that other requests wait for the outcome of the first; a refusal comes at once."""
 
 _OPTIONAL: Final = ("temperature", "top_p", "seed", "response_format")
+_LENGTH: Final = ("max_tokens", "max_completion_tokens")
 _REFUSAL = re.compile(
     r"unsupported|not supported|does(n't| not) support|unrecognized|unexpected|not permitted|only the default|"
     r"unknown (parameter|field|name)|deprecated|not allowed|extra inputs|don't support|isn't supported",
@@ -28,41 +33,71 @@ _REFUSAL = re.compile(
 )
 
 
-class Adaptation:
-    """What one endpoint has taught us. `notes` go into the records of its answers."""
+@dataclass(frozen=True)
+class Adapted:
+    """A body as an endpoint wants it. `changes` says by parameter what was sent in its place:
 
-    def __init__(self) -> None:
-        self.rename_max_tokens = False
-        self.dropped: dict[str, Any] = {}
-        self._first = asyncio.Lock()
-        self._settled = asyncio.Event()
+    None: it was left out; a string: it was sent under that name; a number: it was lowered to that
+    (a parameter that was renamed and lowered stands twice, the number beside its new name).
+    """
+
+    body: dict[str, Any]
+    changes: dict[str, Any]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """One line per change in force."""
-        renamed = ("max_tokens sent as max_completion_tokens",) if self.rename_max_tokens else ()
-        return renamed + tuple(f"{name} not accepted by the endpoint: sent without" for name in self.dropped)
+        """One line per change."""
+        return tuple(_note(name, instead) for name, instead in self.changes.items())
 
-    def apply(self, body: dict[str, Any]) -> dict[str, Any]:
+
+def _note(name: str, instead: Any) -> str:
+    if instead is None:
+        return f"{name} not accepted by the endpoint: sent without"
+    if isinstance(instead, str):
+        return f"{name} sent as {instead}"
+    return f"{name} lowered to {instead}, the most that the endpoint takes"
+
+
+class Adaptation:
+    """What one endpoint has taught us."""
+
+    def __init__(self) -> None:
+        self._renamed = False
+        self._most: int | None = None
+        self._dropped: dict[str, None] = {}  # a set that keeps the order of the lessons
+        self._first = asyncio.Lock()
+        self._settled = asyncio.Event()
+
+    def apply(self, body: dict[str, Any]) -> Adapted:
         """The body as this endpoint wants it."""
-        adapted = {name: value for name, value in body.items() if name not in self.dropped}
-        if self.rename_max_tokens and "max_tokens" in adapted:
+        dropped = [name for name in self._dropped if name in body]
+        adapted = {name: value for name, value in body.items() if name not in dropped}
+        changes: dict[str, Any] = {}
+        if self._renamed and "max_tokens" in adapted:
             adapted["max_completion_tokens"] = adapted.pop("max_tokens")
-        return adapted
+            changes["max_tokens"] = "max_completion_tokens"
+        for name in _LENGTH:
+            if self._most is not None and _number(adapted.get(name)) > self._most:
+                adapted[name] = changes[name] = self._most
+        return Adapted(adapted, changes | dict.fromkeys(dropped))
 
     def learn(self, sent: dict[str, Any], message: str) -> bool:
         """Take one lesson from a refusal (HTTP 400 or 422) of `sent`; False when there is none.
 
         A lesson that another request has learned meanwhile counts: the body is then sent again.
         """
+        most, asked = output_limit(message), max(_number(sent.get(name)) for name in _LENGTH)
+        if most is not None and most < asked:
+            self._most = self._most or most
+            return asked > self._most
         if "max_tokens" in sent and ("max_completion_tokens" in message or _names(message, "max_tokens")):
-            if self.rename_max_tokens or "max_completion_tokens" in message or _REFUSAL.search(message):
-                self.rename_max_tokens = True
+            if self._renamed or "max_completion_tokens" in message or _REFUSAL.search(message):
+                self._renamed = True
                 return True
             return False
         for name in _OPTIONAL:
             if name in sent and _names(message, name) and _REFUSAL.search(message):
-                self.dropped[name] = sent[name]
+                self._dropped[name] = None
                 return True
         return False
 
@@ -87,3 +122,7 @@ class Adaptation:
 
 def _names(message: str, parameter: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(parameter)}(?!\w)", message) is not None
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

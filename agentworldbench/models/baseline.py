@@ -52,8 +52,10 @@ BASELINES: Final[Mapping[str, Callable[[Sample, Task], str]]] = {
 class BaselineModel:
     """A baseline by name. Raises ConfigError for an unknown one."""
 
+    url: str | None = None
     endpoint: str | None = None
     context: int | None = None
+    max_output: int | None = None
     local = True
 
     def __init__(self, name: str, tasks: Mapping[str, Task]) -> None:
@@ -69,7 +71,7 @@ class BaselineModel:
 
     def identity(self) -> dict[str, Any]:
         """Backend and name."""
-        return {"backend": "baseline", "name": self.name.partition("/")[2], "base_url": None}
+        return {"backend": "baseline", "name": self.name.partition("/")[2]}
 
     def price(self) -> tuple[float, float]:
         """Baselines cost nothing."""

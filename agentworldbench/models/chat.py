@@ -1,17 +1,20 @@
 """The chat-completion exchange that all servers share: request body out, reply in.
 
 `request_body` makes the JSON body from a `Request`; `read_chat` turns a decoded reply into a
-`Completion`, or into a failure when it is no chat completion. Reasoning comes back under several
+`Completion`, or into a failure (with its usage and raw text) when it is no chat completion. Reasoning comes back under several
 names (`reasoning_content`, `reasoning`, thinking parts) and is kept apart from the answer; text is
 taken as it is, `<think>` included, so that the stored reply can be read again under other rules.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from agentworldbench.models.base import one_line
-from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request, Usage, scrub
+from agentworldbench.models.adapt import Adapted
+from agentworldbench.models.base import kept_reply, one_line
+from agentworldbench.models.failures import failed
+from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Usage, scrub
 
 
 def request_body(request: Request) -> dict[str, Any]:
@@ -32,41 +35,80 @@ def request_body(request: Request) -> dict[str, Any]:
 
 def read_chat(
     reply: Any,
-    notes: tuple[str, ...] = (),
+    sent: Adapted | None = None,
     cost_usd: float | None = None,
     secrets: tuple[str, ...] = (),
+    raw: str | None = None,
 ) -> Completion | CallFailure:
-    """A decoded reply as a `Completion`; its first choice counts. `secrets` are taken out of messages."""
-    if not isinstance(reply, dict):
-        return _malformed("the reply is not a JSON object")
-    if isinstance(reply.get("error"), (dict, str)) and reply["error"] and not reply.get("choices"):
-        return _malformed(f"an error came with status 200: {one_line(str(reply['error']), secrets)}")
-    usage = read_usage(reply.get("usage"))
-    choices = reply.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        return _malformed("the reply has no choices", usage)
+    """A decoded reply as a `Completion`; its first choice counts.
+
+    `sent` tells what was adapted in the request, `raw` is the reply's text where there is one;
+    `secrets` are taken out of messages and out of the text that a failure keeps.
+    """
+    usage = read_usage(reply.get("usage") if isinstance(reply, dict) else None)
+    fault = _fault(reply)
+    if fault:
+        body = json.dumps(reply, ensure_ascii=False, default=str) if raw is None else raw
+        return malformed(one_line(fault, secrets), body, secrets, usage, cost_usd)
+    choices = reply["choices"]
     choice = choices[0]
-    reason = choice.get("finish_reason")
     message = choice.get("message")
     if not isinstance(message, dict):
         message = {}
-        if not reason:
-            return _malformed("the choice has no message", usage)
     text, thinking = _content(message.get("content"))
-    reasoning = _first_text(message.get("reasoning_content"), message.get("reasoning"), thinking)
+    notes = sent.notes if sent else ()
     if len(choices) > 1:
         notes = (*notes, f"{len(choices)} choices came back; the first counts")
+    if text is not None and scrub(text) != text:
+        notes = (*notes, "lone surrogates replaced")
     return Completion(
-        text=None if text is None else scrub(text),
-        reasoning=scrub(reasoning) if reasoning else None,
-        finish_reason=scrub(reason) if isinstance(reason, str) else None,
-        refusal=scrub(message["refusal"]) if isinstance(message.get("refusal"), str) else None,
+        text=_clean(text),
+        reasoning=_clean(_first_text(message.get("reasoning_content"), message.get("reasoning"), thinking)),
+        finish_reason=_clean(choice.get("finish_reason")),
+        refusal=_clean(message.get("refusal")),
         tool_calls=bool(message.get("tool_calls") or message.get("function_call")),
         usage=usage,
         cost_usd=cost_usd,
-        model_served=scrub(reply["model"]) if isinstance(reply.get("model"), str) else None,
-        notes=(*notes, "lone surrogates replaced") if text is not None and scrub(text) != text else notes,
+        model_served=_clean(reply.get("model")),
+        response_id=_clean(reply.get("id")),
+        fingerprint=_clean(reply.get("system_fingerprint")),
+        adapted=sent.changes if sent else {},
+        notes=notes,
     )
+
+
+def malformed(
+    message: str,
+    raw: str,
+    secrets: tuple[str, ...] = (),
+    usage: Usage | None = None,
+    cost_usd: float | None = None,
+) -> CallFailure:
+    """The failure that a reply makes which is no chat completion; it may have been paid all the same."""
+    made = f" ({usage.completion_tokens} tokens were made)" if usage and usage.completion_tokens else ""
+    failure = failed(
+        FailureKind.MALFORMED_RESPONSE, message + made, usage=usage, reply=kept_reply(raw, secrets)
+    )
+    return failure.model_copy(update={"cost_usd": cost_usd})
+
+
+def _fault(reply: Any) -> str | None:
+    """Why a decoded reply is no chat completion, or None."""
+    if not isinstance(reply, dict):
+        return "the reply is not a JSON object"
+    choices = reply.get("choices")
+    if isinstance(reply.get("error"), (dict, str)) and reply["error"] and not choices:
+        return f"an error came with status 200: {reply['error']}"
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return "the reply has no choices"
+    if not isinstance(choices[0].get("message"), dict) and not choices[0].get("finish_reason"):
+        return "the choice has no message"
+    return None
+
+
+def _clean(value: Any) -> str | None:
+    """A string without lone surrogates; None for anything else."""
+    return scrub(value) if isinstance(value, str) else None
 
 
 def read_usage(usage: Any) -> Usage:
@@ -110,8 +152,3 @@ def _content(content: Any) -> tuple[str | None, str | None]:
 
 def _first_text(*candidates: Any) -> str | None:
     return next((text for text in candidates if isinstance(text, str) and text.strip()), None)
-
-
-def _malformed(message: str, usage: Usage | None = None) -> CallFailure:
-    spent = f" ({usage.completion_tokens} tokens were made)" if usage and usage.completion_tokens else ""
-    return CallFailure(failure=Failure(kind=FailureKind.MALFORMED_RESPONSE, message=message + spent))

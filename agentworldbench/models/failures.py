@@ -1,9 +1,10 @@
 """What a provider's refusal means: HTTP status and message to a typed failure.
 
-In: status, decoded error body, headers. Out: a `CallFailure` with its class and the server's
-wish how long to wait. The wordings of over-long prompts, exhausted quotas and missing models are
-those that the servers people use really send; a status alone often says too little (429 is both a
-rate limit and an empty account, 400 both a bad parameter and a long prompt).
+In: status, decoded error body, headers. Out: a `CallFailure` with its class, the server's wish how
+long to wait, and whether it may have been billed. The wordings of over-long prompts, too large
+answers, exhausted quotas and missing models are those that the servers people use really send; a
+status alone often says too little (429 is both a rate limit and an empty account, 400 both a bad
+parameter and a long prompt, 403 both a bad key and a flagged prompt).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from agentworldbench.models.base import one_line
-from agentworldbench.records import CallFailure, Failure, FailureKind
+from agentworldbench.records import CallFailure, Failure, FailureKind, Usage
 
 MAX_WAIT: Final = 600.0
 """Longest wait in seconds that a server may ask for; more is cut to this."""
@@ -23,13 +24,16 @@ MAX_WAIT: Final = 600.0
 _OVERFLOW = re.compile(
     r"maximum context length|context.?length.?exceeded|context window|exceed(s|ed)? (the )?(configured |available )?"
     r"(context|limit of \d+)|longer than the model'?s? context|exceeds the maximum allowed length|prompt is too long|"
-    r"input token count.*exceeds|request_too_large|input is too long|too many tokens|available context size",
+    r"input token count.*exceeds|request_too_large|input is too long|too many tokens|available context size|"
+    r"`?inputs`? tokens \+ `?max_new_tokens`? must be",
     re.IGNORECASE,
 )
 _QUOTA = re.compile(
-    r"insufficient_quota|exceeded your current quota|credit balance is too low|billing|payment required|out of credits",
+    r"insufficient_quota|exceeded your current quota|credit balance is too low|payment required",
     re.IGNORECASE,
 )
+_SPENT = re.compile(rf"{_QUOTA.pattern}|out of credits|billing.?hard.?limit", re.IGNORECASE)
+"""What a 429 may add: its text is never an echo of the prompt."""
 _RETRYABLE_QUOTA = re.compile(r"retry.?(delay|in|after)|per.?minute|per.?second|requests per", re.IGNORECASE)
 _DELAY = re.compile(
     r"(?:retry.?delay\W+|(?:retry|try again) (?:in|after) )(\d{1,6}(?:\.\d{1,9})?) ?(ms|s)(?:econds?)?\b",
@@ -40,11 +44,37 @@ _MODEL_MISSING = re.compile(
     re.IGNORECASE,
 )
 _FILTER = re.compile(r"content_filter|content management policy|content policy|safety system", re.IGNORECASE)
+_FORBIDDEN_TEXT = re.compile(
+    rf"{_FILTER.pattern}|moderat(ed|ion)|flagged|(?<!\bip )\bfilter(s|ed|ing)?\b", re.IGNORECASE
+)
+
+_OUTPUT = re.compile(
+    r"max[_ ]?((completion|output|new)[_ ]?)?tokens|maximum (output|tokens)|(output|completion) tokens",
+    re.IGNORECASE,
+)
+_CONTEXT = re.compile(
+    r"context[ _-]?(length|limit|size)|max_(model|seq)_len|inputs?[`' _]+(tokens|length)|prompt[ _]tokens|"
+    r"tokens in the (messages|prompt)",
+    re.IGNORECASE,
+)
+_MOST = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?:supports?|allows?|produces?) (?:at most|up to|only|a maximum of) (?P<most>\d{1,9})",
+        r"> (?P<most>\d{1,9}),? which is the maximum",
+        r"range\b[^\[(\d]{0,60}[\[(]\s*\d+\s*,\s*(?P<most>\d{1,9})\s*(?P<open>\))?",
+        r"from \d+ \(inclusive\) to (?P<most>\d{1,9}) \((?:inclusive|(?P<open>exclusive))",
+        r"(?:range|between)\b[^\d]{0,30}\d+ ?(?:-|–|to|and) ?(?P<most>\d{1,9})",
+        r"(?:less(?: than)? or equal to|(?:no|not) (?:more|greater|larger) than|not exceed|at most|up to|<=|≤)"
+        r"[ `'\"]*(?P<most>\d{1,9})",
+        r"(?:(?:limit|maximum|allowed)(?: value)? (?:of|is)|(?:length|tokens) is)[ `'\"]*(?P<most>\d{1,9})",
+    )
+)
+"""Wordings of the largest answer an endpoint gives; `open` marks a bound that is not itself allowed."""
 
 _BY_STATUS: Final[dict[int, FailureKind]] = {
     401: FailureKind.AUTHENTICATION,
     402: FailureKind.QUOTA,
-    403: FailureKind.AUTHENTICATION,
     404: FailureKind.MODEL_MISSING,
     408: FailureKind.TIMEOUT,
     413: FailureKind.CONTEXT_OVERFLOW,
@@ -65,25 +95,77 @@ _BROKEN: Final = (
 )
 """Class names (Python's, aiohttp's, httpx's) that tell how a connection failed; the first match counts."""
 
+_MAY_BE_BILLED: Final = frozenset(
+    {
+        FailureKind.PROVIDER_ERROR,
+        FailureKind.TIMEOUT,
+        FailureKind.NETWORK,
+        FailureKind.MALFORMED_RESPONSE,
+    }
+)
+"""Failures after which the server may have made (and charged for) an answer that never arrived."""
+
+
+def failed(
+    kind: FailureKind,
+    message: str,
+    status: int | None = None,
+    retry_after: float | None = None,
+    usage: Usage | None = None,
+    reply: str | None = None,
+) -> CallFailure:
+    """A `CallFailure` with its cost: unknown where an answer may have been made, else 0."""
+    return CallFailure(
+        failure=Failure(kind=kind, message=message, status=status),
+        retry_after=retry_after,
+        usage=usage or Usage(),
+        cost_usd=None if kind in _MAY_BE_BILLED else 0.0,
+        reply=reply,
+    )
+
+
+def output_limit(message: str) -> int | None:
+    """The most tokens an answer may have, from a refusal that says so; None for any other message.
+
+    Messages about the context (prompt and answer together) name numbers too, but are no limit of
+    the answer.
+    """
+    if not _OUTPUT.search(message) or _CONTEXT.search(message):
+        return None
+    found = next(filter(None, (pattern.search(message) for pattern in _MOST)), None)
+    if found is None:
+        return None
+    most = int(found["most"]) - (found.groupdict().get("open") is not None)
+    return most if most > 0 else None
+
 
 def kind_of(status: int, message: str, asked_to_wait: bool = False) -> FailureKind:
     """Class of an HTTP error from its status, the text of its body, and whether it names a time to wait."""
     if status == 429:
-        spent = _QUOTA.search(message) and not _RETRYABLE_QUOTA.search(message)
+        spent = _SPENT.search(message) and not _RETRYABLE_QUOTA.search(message)
         again = asked_to_wait and "insufficient_quota" not in message
         return FailureKind.QUOTA if spent and not again else FailureKind.RATE_LIMIT
-    if status in (400, 422, 500, 503):
-        if _OVERFLOW.search(message):
-            return FailureKind.CONTEXT_OVERFLOW
-        if _MODEL_MISSING.search(message):
-            return FailureKind.MODEL_MISSING
-        if _QUOTA.search(message) and status < 500:
-            return FailureKind.QUOTA
-        if _FILTER.search(message):
+    if status == 403:
+        if _FORBIDDEN_TEXT.search(message):
             return FailureKind.CONTENT_FILTER
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    return FailureKind.PROVIDER_ERROR if status >= 500 else FailureKind.BAD_REQUEST
+        return FailureKind.QUOTA if _QUOTA.search(message) else FailureKind.AUTHENTICATION
+    told = _kind_in_words(status, message) if status in (400, 422, 500, 503) else None
+    return told or _BY_STATUS.get(
+        status, FailureKind.PROVIDER_ERROR if status >= 500 else FailureKind.BAD_REQUEST
+    )
+
+
+def _kind_in_words(status: int, message: str) -> FailureKind | None:
+    """The class that a message names where the status says little."""
+    if status < 500 and output_limit(message) is not None:
+        return FailureKind.BAD_REQUEST
+    if _OVERFLOW.search(message):
+        return FailureKind.CONTEXT_OVERFLOW
+    if _MODEL_MISSING.search(message):
+        return FailureKind.MODEL_MISSING
+    if _QUOTA.search(message) and status < 500:
+        return FailureKind.QUOTA
+    return FailureKind.CONTENT_FILTER if _FILTER.search(message) else None
 
 
 def call_failure(
@@ -94,8 +176,7 @@ def call_failure(
     if wait is None:
         wait = _delay_in(message)
     kind = kind_of(status, message, wait is not None)
-    failure = Failure(kind=kind, message=one_line(message, secrets) or f"HTTP {status}", status=status)
-    return CallFailure(failure=failure, retry_after=wait)
+    return failed(kind, one_line(message, secrets) or f"HTTP {status}", status, wait)
 
 
 def _delay_in(message: str) -> float | None:

@@ -3,7 +3,9 @@
 LiteLLM's own retries are off, every call has an explicit timeout, nothing is dropped silently
 (`drop_params` stays off: a parameter that a provider does not take is adapted visibly), and its
 price table is the one in the wheel, so that nothing is contacted at import. Importing it takes
-seconds, so that happens when the first such model is made.
+seconds, so that happens when the first such model is made. Keys are the providers' own variables,
+which LiteLLM reads; `AWB_API_KEY` (for a judge `AWB_JUDGE_API_KEY` first) is for a server of the
+model's own `--base-url` alone: no provider is sent a key that was meant for another.
 """
 
 from __future__ import annotations
@@ -13,11 +15,18 @@ import os
 from typing import Any
 
 from agentworldbench.errors import ConfigError, CredentialsError
-from agentworldbench.models.adapt import Adaptation
+from agentworldbench.models.adapt import Adaptation, Adapted
 from agentworldbench.models.base import Connection, one_line, proxy_hint, public_url
 from agentworldbench.models.chat import read_chat, read_usage, request_body
-from agentworldbench.models.failures import call_failure, connection_failure, error_text, first_cause
-from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request
+from agentworldbench.models.failures import (
+    call_failure,
+    connection_failure,
+    error_text,
+    failed,
+    first_cause,
+    output_limit,
+)
+from agentworldbench.records import CallFailure, Completion, FailureKind, Request
 
 _BY_CLASS = {
     "AuthenticationError": FailureKind.AUTHENTICATION,
@@ -28,6 +37,8 @@ _BY_CLASS = {
     "Timeout": FailureKind.TIMEOUT,
     "UnsupportedParamsError": FailureKind.BAD_REQUEST,
 }
+_SURER = frozenset({FailureKind.QUOTA, FailureKind.CONTEXT_OVERFLOW, FailureKind.CONTENT_FILTER})
+"""What the words of a refusal tell more surely than the class that LiteLLM raised."""
 
 
 def load_litellm() -> Any:
@@ -58,18 +69,19 @@ class LiteLLMModel:
             ) from None
         self.name = name
         self._connection = connection
-        self._url = public_url(connection.base_url)
+        self.url = public_url(connection.base_url)
         self._adaptation = Adaptation()
-        self.endpoint: str | None = f"{self._url or self.provider} via litellm"
+        self.endpoint: str | None = f"{self.url or self.provider} via litellm"
         known = (
             self._litellm.model_cost.get(name) or self._litellm.model_cost.get(name.partition("/")[2]) or {}
         )
         self._prices: dict[str, Any] = known
         self.context: int | None = connection.max_context or known.get("max_input_tokens")
+        self.max_output: int | None = known.get("max_output_tokens") or None
 
     def identity(self) -> dict[str, Any]:
-        """Backend, model string and, where one was given, the URL."""
-        return {"backend": "litellm", "name": self.name, "base_url": self._url}
+        """Backend and model string."""
+        return {"backend": "litellm", "name": self.name}
 
     def price(self) -> tuple[float, float] | None:
         """Prices of LiteLLM's shipped table in USD per token; None when it has none."""
@@ -80,25 +92,29 @@ class LiteLLMModel:
         return None if prompt is None or completion is None else (float(prompt), float(completion))
 
     async def check(self) -> None:
-        """The provider's key must stand in the environment; nothing is sent."""
-        if self._connection.base_url and self._api_key():
+        """The provider's key must stand in the environment; nothing is sent.
+
+        Clouds have other ways to know who asks (profiles, roles, metadata servers): no variable of
+        theirs is demanded.
+        """
+        if self._api_key():
             return
-        missing = self._litellm.validate_environment(self.name)["missing_keys"]
-        if missing and not self._api_key():
+        missing = [
+            name
+            for name in self._litellm.validate_environment(self.name)["missing_keys"]
+            if name.endswith(("_API_KEY", "_TOKEN")) and not name.startswith(("AWS_", "VERTEX"))
+        ]
+        if missing:
             raise CredentialsError(
-                f"model '{self.name}': no credentials; set {' and '.join(missing)} in the environment or in .env"
+                f"model '{self.name}': no credentials; set {' or '.join(missing)} in the environment or in .env"
             )
 
     def _api_key(self) -> str | None:
-        """A key of ours, if one is set; provider variables are read by LiteLLM itself."""
-        return next(
-            (
-                os.environ[name]
-                for name in self._connection.key_variables
-                if name.startswith("AWB_") and os.environ.get(name)
-            ),
-            None,
-        )
+        """The key of ours for a server of one's own; providers' variables are read by LiteLLM itself."""
+        if not self._connection.base_url:
+            return None
+        ours = (name for name in self._connection.key_variables if name.startswith("AWB_"))
+        return next((key for name in ours if (key := os.environ.get(name, "").strip())), None)
 
     async def generate(self, request: Request) -> Completion | CallFailure:
         """Send one request; a refused parameter is adapted and sent again at once."""
@@ -106,18 +122,17 @@ class LiteLLMModel:
             body = request_body(request)
             while True:
                 sent = self._adaptation.apply(body)
-                extra = {name: sent[name] for name in request.sampling.extra if name in sent}
+                extra = {name: sent.body[name] for name in request.sampling.extra if name in sent.body}
                 outcome = await self._send(sent, extra)
                 if isinstance(outcome, Completion):
                     return outcome
                 failure = outcome.failure
-                if not (
-                    failure.kind is FailureKind.BAD_REQUEST and self._adaptation.learn(sent, failure.message)
-                ):
+                adaptable = failure.kind is FailureKind.BAD_REQUEST
+                if not (adaptable and self._adaptation.learn(sent.body, failure.message)):
                     return outcome
 
-    async def _send(self, body: dict[str, Any], extra: dict[str, Any]) -> Completion | CallFailure:
-        options = {name: value for name, value in body.items() if name not in extra}
+    async def _send(self, sent: Adapted, extra: dict[str, Any]) -> Completion | CallFailure:
+        options = {name: value for name, value in sent.body.items() if name not in extra}
         if extra:
             options["extra_body"] = extra
         if key := self._api_key():
@@ -141,7 +156,7 @@ class LiteLLMModel:
         if not read_usage(decoded.get("usage")).prompt_tokens:
             # LiteLLM writes zeros, and a cost of 0, where the provider did not say.
             decoded["usage"], cost = None, None
-        return read_chat(decoded, self._adaptation.notes, cost, self._secrets())
+        return read_chat(decoded, sent, cost, self._secrets())
 
     def _call_failure(self, problem: Exception) -> CallFailure:
         status = int(getattr(problem, "status_code", None) or 500)
@@ -151,8 +166,8 @@ class LiteLLMModel:
         if broken is None and not body and _says_refused(message):
             broken = FailureKind.UNREACHABLE
         if broken is not None:
-            hint = proxy_hint(self._url) if self._url and broken is FailureKind.UNREACHABLE else ""
-            return self._failed(broken, f"{self._url or self.provider}: {first_cause(problem)}{hint}")
+            hint = proxy_hint(self.url) if self.url and broken is FailureKind.UNREACHABLE else ""
+            return self._failed(broken, f"{self.url or self.provider}: {first_cause(problem)}{hint}")
         message = error_text(body, message.partition("Traceback (most recent")[0])
         response = getattr(problem, "response", None)
         headers = (
@@ -160,17 +175,17 @@ class LiteLLMModel:
         )
         outcome = call_failure(status, message, dict(headers), self._secrets())
         kind = _BY_CLASS.get(type(problem).__name__)
-        if kind is None or outcome.failure.kind in (FailureKind.QUOTA, FailureKind.CONTEXT_OVERFLOW):
+        told = outcome.failure
+        if kind is None or told.kind in _SURER or output_limit(message) is not None:
             return outcome
-        return outcome.model_copy(update={"failure": outcome.failure.model_copy(update={"kind": kind})})
+        return failed(kind, told.message, told.status, outcome.retry_after)
 
     def _secrets(self) -> tuple[str, ...]:
-        return tuple(
-            value for name, value in os.environ.items() if name.endswith("_API_KEY") and len(value) > 7
-        )
+        kinds = ("_API_KEY", "_ACCESS_KEY", "_TOKEN")
+        return tuple(value for name, value in os.environ.items() if name.endswith(kinds) and len(value) > 7)
 
     def _failed(self, kind: FailureKind, message: str) -> CallFailure:
-        return CallFailure(failure=Failure(kind=kind, message=one_line(message, self._secrets())))
+        return failed(kind, one_line(message, self._secrets()))
 
     async def close(self) -> None:
         """Close the clients that LiteLLM keeps, and let it forget them: others would be handed closed ones."""

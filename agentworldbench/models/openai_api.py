@@ -3,7 +3,7 @@
 Asks through the `openai` SDK with its aiohttp client, the fastest of the usual ones; the SDK's own
 retries are off. The reply is decoded here, not by the SDK's models, so that odd shapes become typed
 failures. The key is `AWB_API_KEY` or `OPENAI_API_KEY` (for a judge `AWB_JUDGE_API_KEY` first); a
-local server needs none.
+local server needs none. A query of the URL (some gateways want one) goes with every request.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import asyncio
 import json
 import os
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
-from agentworldbench.models.adapt import Adaptation
+from agentworldbench.models.adapt import Adaptation, Adapted
 from agentworldbench.models.base import Connection, one_line, proxy_hint, public_url
-from agentworldbench.models.chat import read_chat, request_body
-from agentworldbench.models.failures import call_failure, connection_failure, error_text, first_cause
-from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request
+from agentworldbench.models.chat import malformed, read_chat, request_body
+from agentworldbench.models.failures import call_failure, connection_failure, error_text, failed, first_cause
+from agentworldbench.records import CallFailure, Completion, FailureKind, Request
 
 if TYPE_CHECKING:
     import openai
@@ -31,6 +31,7 @@ class OpenAIModel:
     """One model of one OpenAI-compatible server."""
 
     local = False
+    max_output: int | None = None
 
     def __init__(self, name: str, served: str, connection: Connection) -> None:
         if not connection.base_url:
@@ -39,7 +40,11 @@ class OpenAIModel:
             raise ConfigError(
                 f"--base-url {public_url(connection.base_url)}: must begin with http:// or https://"
             )
-        if urlsplit(connection.base_url).username is not None:
+        try:
+            parts = urlsplit(connection.base_url)
+        except ValueError as problem:
+            raise ConfigError(f"--base-url {public_url(connection.base_url)}: {problem}") from None
+        if parts.username is not None:
             raise ConfigError(
                 f"--base-url {public_url(connection.base_url)}: a URL cannot hold a user name or password here; "
                 f"put the key into {' or '.join(connection.key_variables)}"
@@ -49,15 +54,18 @@ class OpenAIModel:
         self._served = served
         self._connection = connection
         self._key, variable = _key(connection.key_variables)
-        self._secrets = (self._key,) if variable else ()
+        self._query = dict(parse_qsl(parts.query))
+        hidden = (value for value in self._query.values() if len(value) > 7)
+        self._secrets = (*((self._key,) if variable else ()), *hidden)
         self._url = public_url(connection.base_url) or ""
+        self.url: str | None = self._url
         self.endpoint: str | None = f"{self._url} {variable or 'no key'}"
         self._adaptation = Adaptation()
         self._client: openai.AsyncOpenAI | None = None
 
     def identity(self) -> dict[str, Any]:
-        """Backend, served name and URL."""
-        return {"backend": "openai-api", "name": self._served, "base_url": self._url}
+        """Backend and served name."""
+        return {"backend": "openai-api", "name": self._served}
 
     def price(self) -> None:
         """A server of one's own has no price list: the cost is unknown, which is not 0."""
@@ -69,7 +77,8 @@ class OpenAIModel:
 
             self._client = openai.AsyncOpenAI(
                 api_key=self._key,
-                base_url=self._connection.base_url,
+                base_url=self._url,
+                default_query=self._query,
                 max_retries=0,
                 timeout=self._connection.timeout,
                 http_client=openai.DefaultAioHttpClient(timeout=self._connection.timeout),
@@ -114,36 +123,35 @@ class OpenAIModel:
                     return outcome
                 failure = outcome.failure
                 adaptable = failure.kind is FailureKind.BAD_REQUEST
-                if not (adaptable and self._adaptation.learn(sent, failure.message)):
+                if not (adaptable and self._adaptation.learn(sent.body, failure.message)):
                     return outcome
 
-    async def _send(self, body: dict[str, Any]) -> Completion | CallFailure:
+    async def _send(self, sent: Adapted) -> Completion | CallFailure:
         import aiohttp
         import openai
 
-        options = {name: value for name, value in body.items() if name != "messages"}
+        options = {name: value for name, value in sent.body.items() if name != "messages"}
         try:
             async with asyncio.timeout(self._connection.timeout):
-                raw = await self._open().chat.completions.with_raw_response.create(
-                    model=self._served, messages=body["messages"], extra_body=options
+                response = await self._open().chat.completions.with_raw_response.create(
+                    model=self._served, messages=sent.body["messages"], extra_body=options
                 )
-                content = raw.http_response.content
+                content: bytes = response.http_response.content
         except TimeoutError:
-            return _failure(FailureKind.TIMEOUT, f"no answer within {self._connection.timeout:g} s")
+            return failed(FailureKind.TIMEOUT, f"no answer within {self._connection.timeout:g} s")
         except (openai.APIConnectionError, aiohttp.ClientError) as problem:
             kind = connection_failure(problem) or FailureKind.NETWORK
             hint = proxy_hint(self._url) if kind is FailureKind.UNREACHABLE else ""
-            return _failure(kind, f"{self._url}: {one_line(first_cause(problem), self._secrets)}{hint}")
+            return failed(kind, f"{self._url}: {one_line(first_cause(problem), self._secrets)}{hint}")
         except openai.APIStatusError as problem:
             text = error_text(problem.body, problem.message)
             return call_failure(problem.status_code, text, dict(problem.response.headers), self._secrets)
+        raw = content.decode("utf-8", "replace")
         try:
             reply = json.loads(content)
         except (ValueError, RecursionError) as problem:
-            return _failure(
-                FailureKind.MALFORMED_RESPONSE, f"the reply is not JSON ({one_line(str(problem))})"
-            )
-        return read_chat(reply, self._adaptation.notes, secrets=self._secrets)
+            return malformed(f"the reply is not JSON ({one_line(str(problem))})", raw, self._secrets)
+        return read_chat(reply, sent, secrets=self._secrets, raw=raw)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -164,7 +172,3 @@ def _key(variables: tuple[str, ...]) -> tuple[str, str | None]:
         if key:
             return key, variable
     return "none", None
-
-
-def _failure(kind: FailureKind, message: str) -> CallFailure:
-    return CallFailure(failure=Failure(kind=kind, message=message))

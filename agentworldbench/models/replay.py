@@ -2,7 +2,8 @@
 
 In: the run directory of an earlier evaluation, or a JSONL file of `{"sample_id", "text"}` (read
 like a model's reply) or `{"sample_id", "observation"}` (taken as it is). Out: the stored answer, or
-a failure `not_in_replay`; failures of the earlier run stay failures.
+a failure `not_in_replay`, also where the sample's row has changed since. What the earlier run made of
+a reply does not count: it is read again under the rules of now. Where no reply came, its failure stays.
 """
 
 from __future__ import annotations
@@ -14,29 +15,33 @@ from typing import Any
 
 from agentworldbench.dataset import lines_of
 from agentworldbench.errors import ConfigError, DataError
+from agentworldbench.journal import Journal
+from agentworldbench.models.failures import failed
 from agentworldbench.records import (
     TRANSIENT,
     CallFailure,
     Completion,
-    Failure,
     FailureKind,
     Prediction,
     Request,
     scrub,
 )
-from agentworldbench.store import Journal, open_store
+from agentworldbench.store import open_store
 
 
 class ReplayModel:
     """Stored answers by sample id. Raises ConfigError or DataError when they cannot be read."""
 
+    url: str | None = None
     endpoint: str | None = None
     context: int | None = None
+    max_output: int | None = None
     local = True
 
     def __init__(self, name: str) -> None:
         path = Path(name.partition("/")[2]).expanduser()
         self.name = name
+        self._replayed = _replayed_model(path / "run.json")
         if path.is_dir():
             self._run: Journal[Prediction] | None = open_store(path).predictions
             source = path / "predictions.jsonl"
@@ -53,8 +58,8 @@ class ReplayModel:
             raise ConfigError(f"model '{name}': {source} cannot be read ({problem.strerror})") from problem
 
     def identity(self) -> dict[str, Any]:
-        """Backend and the hash of the stored answers."""
-        return {"backend": "replay", "name": self._sha256, "base_url": None}
+        """Backend, the hash of the stored answers, and whose they are where a run says so."""
+        return {"backend": "replay", "name": self._sha256, "replayed": self._replayed}
 
     def price(self) -> tuple[float, float]:
         """What exists costs nothing again."""
@@ -69,29 +74,49 @@ class ReplayModel:
         if self._run is None:
             return self._file.get(key) or _missing("the file has no such sample")
         stored = self._run.get(key)
-        return _missing("the run has no such sample") if stored is None else _from_prediction(stored)
+        if stored is None:
+            return _missing("the run has no such sample")
+        if stored.row_hash != request.sample.ref.row_hash:
+            return _missing("the run's answer belongs to another row: the data has changed since")
+        return _from_prediction(stored)
 
     async def close(self) -> None:
         """Nothing to release."""
 
 
 def _from_prediction(stored: Prediction) -> Completion | CallFailure:
-    if stored.failure is not None:
+    """The stored reply, or the failure of a request that had none. Its usage was counted then."""
+    replied = stored.text is not None or stored.finish_reason is not None
+    if stored.failure is not None and not replied:
         if stored.failure.kind in TRANSIENT:
             return _missing(f"the run had {stored.failure.kind}: {stored.failure.message}")
-        return CallFailure(failure=stored.failure)
+        return CallFailure(failure=stored.failure, cost_usd=0.0)
     return Completion(
         text=stored.text,
         observation=stored.observation if stored.text is None else None,
         reasoning=stored.reasoning,
         finish_reason=stored.finish_reason,
+        refusal=stored.refusal,
+        tool_calls=stored.tool_calls,
         cost_usd=0.0,
         model_served=stored.model_served,
+        response_id=stored.response_id,
+        fingerprint=stored.fingerprint,
+        adapted=stored.adapted,
     )
 
 
 def _missing(message: str) -> CallFailure:
-    return CallFailure(failure=Failure(kind=FailureKind.NOT_IN_REPLAY, message=message))
+    return failed(FailureKind.NOT_IN_REPLAY, message)
+
+
+def _replayed_model(run_file: Path) -> str | None:
+    """The model that a run asked, from its `run.json`; None where that does not say."""
+    try:
+        model = json.loads(run_file.read_bytes())["predict"]["model"]["model"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return scrub(model) if isinstance(model, str) else None
 
 
 def _read_file(path: Path) -> dict[tuple[str, int], Completion]:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS
 from agentworldbench.render.table import Table, percent, points, share
-from agentworldbench.stats.results import Block, JudgeResults, Results, Scores
+from agentworldbench.stats.aggregate import RULE_SCORE
+from agentworldbench.stats.results import Block, JudgeResults, MetricMean, Results, Scores
 
 _NAMES = {"mcp": "MCP", "swe": "SWE", "os": "OS"}
 
@@ -51,11 +52,13 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
     )
     rows.append(_judge_row("Overall, micro", judge.micro, results.policy, other))
     served = (
-        f" (served as {', '.join(judge.served)})" if judge.served and judge.served != (judge.model,) else ""
+        f" (served as {', '.join(judge.served)})"
+        if judge.served and judge.served != (judge.judge.model,)
+        else ""
     )
     notes = [
         f"0-100. floor: a failed sample counts 0; exclude: failed samples are left out. Headline: macro, {results.policy}.",
-        f"Judge {judge.model}{served}, protocol {results.protocol}, digest {judge.digest}.",
+        f"Judge {judge.judge.model}{served}, protocol {judge.judge.protocol}, digest {judge.judge.digest}.",
     ]
     if macro["total"] is None:
         notes.insert(0, "A domain without any scored sample makes the macro average not available.")
@@ -88,11 +91,13 @@ def _dimension_cells(scores: Scores) -> tuple[str, ...]:
 
 def _scope(results: Results) -> str:
     """What the numbers are about, where that is less than the whole benchmark."""
-    words = [f"data {results.data['name']}"]
+    words = [f"data {results.predict.data.name}"]
     count = len(results.predictions.samples)
     if count < len(OFFICIAL_DOMAINS):
         words.append(f"{count} of {len(OFFICIAL_DOMAINS)} domains")
-    chosen = [name for name in ("limit", "limit_trajectories", "sample_id") if results.selection.get(name)]
+    chosen = [
+        name for name in ("limit", "limit_trajectories", "sample_id") if getattr(results.selection, name)
+    ]
     if chosen:
         words.append(f"a subset ({', '.join(chosen)})")
     if not results.complete:
@@ -107,16 +112,12 @@ def rule_table(results: Results) -> Table:
     rows = []
     for domain, metrics in results.rules.metrics.items():
         score = results.rules.score[domain]
-        value = score.floor if floor else score.exclude
-        cells = []
-        for name in names:
-            found = metrics.get(name)
-            cells.append(share(None if found is None else (found.floor if floor else found.exclude)))
-        counted = f"{score.scored}/{score.n}"
-        rows.append((domain_name(domain), counted, points(None if value is None else 100 * value), *cells))
-    macro = results.rules.macro_floor if floor else results.rules.macro_exclude
-    overall = points(None if macro is None else 100 * macro)
-    rows.append(("Overall, macro", "", overall, *("" for _ in names)))
+        cells = [share(_pick(metrics.get(name), floor)) for name in names]
+        rows.append((domain_name(domain), f"{score.scored}/{score.n}", _points(score, floor), *cells))
+    for kind, means in (("macro", results.rules.macro), ("micro", results.rules.micro)):
+        score = means[RULE_SCORE]
+        cells = [share(_pick(means.get(name), floor)) for name in names]
+        rows.append((f"Overall, {kind}", f"{score.scored}/{score.n}", _points(score, floor), *cells))
     return Table(
         title=f"Rule metrics of {results.model} — {_scope(results)}",
         columns=("Domain", "Scored", "Rule score", *names),
@@ -129,17 +130,21 @@ def rule_table(results: Results) -> Table:
     )
 
 
+def _pick(value: MetricMean | None, floor: bool) -> float | None:
+    return None if value is None else (value.floor if floor else value.exclude)
+
+
+def _points(score: MetricMean, floor: bool) -> str:
+    value = _pick(score, floor)
+    return points(None if value is None else 100 * value)
+
+
 def failure_table(results: Results) -> Table | None:
     """Failures by stage and class, a column a domain; None when there is none."""
     rows = _failure_rows("prediction", results.predictions.failures)
     for judge in results.judges:
-        of_judge = {
-            domain: {
-                kind.partition(":")[2]: count for kind, count in counts.items() if kind.startswith("judge:")
-            }
-            for domain, counts in judge.failures.items()
-        }
-        rows += _failure_rows(f"judge {judge.model}", of_judge)
+        of_judge = {domain: counts["judge"] for domain, counts in judge.failures.items()}
+        rows += _failure_rows(f"judge {judge.judge.model}", of_judge)
     if not rows:
         return None
     domains = tuple(results.predictions.samples)

@@ -2,15 +2,15 @@
 
 In: a sample, the predicted observation, the judge's settings. Out: the `Request` to send, and from
 a completion a verdict or a typed failure. The judge itself is a `Model` like any other; sending,
-retrying and asking again are the engine's work. A judge's digest names everything that can change
-its verdicts: model, URL, sampling, prompts and how they are read.
+retrying and asking again are the engine's work. A judge's digest names what can change its answer to
+a given text: model, sampling, prompts and schema.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 from agentworldbench.models import Model
 from agentworldbench.observation import reply_failure, split_thinking, thinking_open
@@ -24,7 +24,9 @@ from agentworldbench.records import (
     Sample,
     Sampling,
     digest,
+    sha256_text,
 )
+from agentworldbench.run_record import JudgeRecord
 from agentworldbench.scoring.verdict import TAG, ReadVerdict, read_verdict
 from agentworldbench.task import Task
 
@@ -41,29 +43,51 @@ class Judge:
     attempts: int
     min_output: int = 512
 
-    def identity(self) -> dict[str, Any]:
-        """What is recorded of a judge; its digest names it in every verdict."""
-        return {
-            "model": self.model.name,
+    def record(self) -> JudgeRecord:
+        """What is recorded of a judge; its digest names it in every verdict.
+
+        The digest covers what changes a judge's answer to a given text, so neither its address nor
+        the domains of a run.
+        """
+        asked = {
             "identity": self.model.identity(),
             "protocol": self.protocol.name,
             "protocol_version": self.protocol.version,
-            "parse": self.protocol.parse,
             "sampling": self.sampling.described(),
-            "json_schema": self.as_json,
-            "prompts": judge_prompt_hashes(self.tasks, self.as_json),
+            "schema_sha256": digest(VERDICT_SCHEMA) if self.as_json else None,
+            "prompts": judge_prompt_hashes(self.as_json),
         }
+        return JudgeRecord(
+            digest=digest(asked)[:16],
+            model=self.model.name,
+            **asked,
+            system_prompts={domain: self.system_sha256(domain) for domain in self.tasks},
+            parse=self.protocol.parse,
+            attempts=self.attempts,
+            min_output=self.min_output,
+            max_context=self.model.context,
+        )
+
+    @cached_property
+    def _digest(self) -> str:
+        return self.record().digest
 
     def digest(self) -> str:
-        """First 16 hex digits of the identity's digest."""
-        return digest(self.identity())[:16]
+        """16 hex digits that name this judge in every verdict."""
+        return self._digest
 
-    def request(self, sample: Sample, observation: str) -> Request:
+    def system_sha256(self, domain: str) -> str:
+        """Hash of a domain's system prompt; a verdict given under another one does not count."""
+        return sha256_text(self.tasks[domain].judge_system_prompt)
+
+    def request(self, sample: Sample, observation: str, epoch: int = 1, repeat: int = 1) -> Request:
         """The question about one prediction."""
         return Request(
             sample=sample,
             messages=judge_messages(self.tasks[sample.ref.domain], sample, observation, self.as_json),
             sampling=self.sampling,
+            epoch=epoch,
+            repeat=repeat,
             json_schema=VERDICT_SCHEMA if self.as_json else None,
         )
 

@@ -8,13 +8,15 @@ same samples. Failed samples are left out (`exclude`) or count 0 (`floor`). Sums
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
 
 from agentworldbench.records import DIMENSIONS, SampleMetrics, SampleRef
 from agentworldbench.stats.results import Block, MetricMean, RuleResults, Scores
 
 COLUMNS = ("total", *DIMENSIONS)
+RULE_SCORE = "rule_score"
+"""Name of the rule score among the overall means."""
 
 
 def rescaled(scores: Mapping[str, int]) -> dict[str, float]:
@@ -28,17 +30,24 @@ def mean(values: Sequence[float]) -> float | None:
     return fsum(values) / len(values) if values else None
 
 
-def block(refs: Sequence[SampleRef], scores: Mapping[str, Mapping[str, int]]) -> Block:
-    """Scores of the samples `refs`; `scores` holds the valid verdicts by sample id."""
+def block(
+    refs: Sequence[SampleRef], scores: Mapping[str, Mapping[str, int]], pending: Collection[str]
+) -> Block:
+    """Scores of the samples `refs`; `scores` holds the valid verdicts by sample id.
+
+    Samples in `pending` have not been asked yet: they lower the coverage and no mean.
+    """
     points = [rescaled(scores[ref.id]) for ref in refs if ref.id in scores]
+    asked = sum(ref.id not in pending for ref in refs)
     sums = {name: fsum(point[name] for point in points) for name in COLUMNS}
     return Block(
         samples=len(refs),
+        asked=asked,
         scored=len(points),
         clusters=len({(ref.domain, ref.cluster) for ref in refs}),
         coverage=len(points) / len(refs) if refs else 0.0,
         exclude={name: sums[name] / len(points) if points else None for name in COLUMNS},
-        floor={name: sums[name] / len(refs) if points else None for name in COLUMNS},
+        floor={name: sums[name] / asked if points else None for name in COLUMNS},
     )
 
 
@@ -70,24 +79,28 @@ def rule_results(
 
     `metrics` holds one record per asked sample; samples without one are not counted.
     """
-    means: dict[str, dict[str, MetricMean]] = {}
-    scores: dict[str, MetricMean] = {}
+    values: dict[str, dict[str, list[float | None]]] = {}
     for domain, refs in groups.items():
         records = [metrics[ref.id] for ref in refs if ref.id in metrics]
         names = dict.fromkeys(name for record in records for name in record.applicable)
-        means[domain] = {
-            name: _metric_mean([_value(record, (name,)) for record in records if name in record.applicable])
-            for name in names
-        }
         wanted = primary[domain]
-        scores[domain] = _metric_mean(
-            [_value(record, wanted) for record in records if set(wanted) & set(record.applicable)]
-        )
+        values[domain] = {
+            name: [_value(record, (name,)) for record in records if name in record.applicable]
+            for name in names
+        } | {
+            RULE_SCORE: [_value(record, wanted) for record in records if set(wanted) & set(record.applicable)]
+        }
+    means = {domain: {name: _metric_mean(some) for name, some in by.items()} for domain, by in values.items()}
+    all_names = dict.fromkeys(name for by in values.values() for name in by)
+    having = {name: [by[name] for by in means.values() if name in by] for name in all_names}
+    pooled = {name: [value for by in values.values() for value in by.get(name, [])] for name in all_names}
     return RuleResults(
-        metrics=means,
-        score=scores,
-        macro_exclude=_macro(score.exclude for score in scores.values()),
-        macro_floor=_macro(score.floor for score in scores.values()),
+        metrics={
+            domain: {name: by[name] for name in by if name != RULE_SCORE} for domain, by in means.items()
+        },
+        score={domain: by[RULE_SCORE] for domain, by in means.items()},
+        macro={name: _macro(some) for name, some in having.items()},
+        micro={name: _metric_mean(some) for name, some in pooled.items()},
     )
 
 
@@ -109,7 +122,13 @@ def _metric_mean(values: Sequence[float | None]) -> MetricMean:
     )
 
 
-def _macro(values: Iterable[float | None]) -> float | None:
-    collected = list(values)
-    known = [value for value in collected if value is not None]
-    return mean(known) if len(known) == len(collected) else None
+def _macro(means: Sequence[MetricMean]) -> MetricMean:
+    """Plain mean of domain means; not available when any of them is not."""
+    known = [(one.exclude, one.floor) for one in means if one.exclude is not None and one.floor is not None]
+    whole = len(known) == len(means)
+    return MetricMean(
+        n=sum(one.n for one in means),
+        scored=sum(one.scored for one in means),
+        exclude=mean([exclude for exclude, _ in known]) if whole else None,
+        floor=mean([floor for _, floor in known]) if whole else None,
+    )

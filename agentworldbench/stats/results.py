@@ -8,18 +8,20 @@ any scored sample makes macro not available.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from agentworldbench.records import Record
+from agentworldbench.records import Record, Usage
+from agentworldbench.run_record import JudgeRecord, PredictSection, SelectionRecord
 
 Scores = dict[str, float | None]
 """`total` and the five dimensions, 0-100."""
 
 
 class Block(Record):
-    """Scores of one domain, or of all, for one judge."""
+    """Scores of one domain, or of all, for one judge. `asked` leaves out samples still to be asked."""
 
     samples: int
+    asked: int
     scored: int
     clusters: int
     coverage: float
@@ -27,19 +29,29 @@ class Block(Record):
     floor: Scores
 
 
-class JudgeResults(Record):
-    """One judge's scores; `failures` count by class what kept a sample from a score."""
+class Spending(Record):
+    """Tokens and USD; None where unknown. All attempts count, those of superseded records too."""
 
-    digest: str
-    model: str
+    usage: Usage
+    cost_usd: float | None
+
+
+class JudgeResults(Record):
+    """One judge's scores.
+
+    `failures` counts by domain and class what kept a sample from a score: `prediction`, `judge`, and
+    under `pending` the samples not asked yet. `notes` counts what was noted on verdicts.
+    """
+
+    judge: JudgeRecord
     served: tuple[str, ...]
     domains: dict[str, Block]
-    failures: dict[str, dict[str, int]]
+    failures: dict[str, dict[str, dict[str, int]]]
     micro: Block
     macro_exclude: Scores
     macro_floor: Scores
-    usage: dict[str, int | None]
-    cost_usd: float | None
+    notes: dict[str, int]
+    spent: Spending
 
 
 class MetricMean(Record):
@@ -52,24 +64,27 @@ class MetricMean(Record):
 
 
 class RuleResults(Record):
-    """Rule metrics by domain, and the rule score (mean of a sample's applicable primary metrics)."""
+    """Rule metrics by domain, and the rule score (mean of a sample's applicable primary metrics).
+
+    `macro` is the plain mean of the domains and `micro` the mean over samples, for every metric and
+    under the name `rule_score` for the score; macro runs over the domains that have the metric.
+    """
 
     metrics: dict[str, dict[str, MetricMean]]
     score: dict[str, MetricMean]
-    macro_exclude: float | None
-    macro_floor: float | None
+    macro: dict[str, MetricMean]
+    micro: dict[str, MetricMean]
 
 
 class PredictionResults(Record):
-    """How the asking went: counts by domain, failures by class, tokens, cost, adaptations."""
+    """How the asking went: counts by domain, failures by domain and class, notes, spending."""
 
     samples: dict[str, int]
     predicted: dict[str, int]
     failures: dict[str, dict[str, int]]
     served: tuple[str, ...]
     notes: dict[str, int]
-    usage: dict[str, int | None]
-    cost_usd: float | None
+    spent: Spending
 
 
 class Results(Record):
@@ -78,13 +93,17 @@ class Results(Record):
     schema_version: Literal[1] = 1
     protocol: str
     policy: Literal["exclude", "floor"]
-    model: str
-    data: dict[str, Any]
+    predict: PredictSection
+    selection: SelectionRecord
     task_files: dict[str, str]
-    selection: dict[str, Any]
     complete: bool
     predictions: PredictionResults
     rules: RuleResults
     judges: tuple[JudgeResults, ...]
-    harness: str
+    made_by: str
     made_at: str
+
+    @property
+    def model(self) -> str:
+        """The model string as the user wrote it."""
+        return str(self.predict.model["model"])

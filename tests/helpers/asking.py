@@ -146,6 +146,7 @@ def assert_outcome(case: Mapping[str, Any], outcome: Completion | CallFailure) -
         assert outcome.failure.kind == expected.get("failure", expected.get("kind"))
         assert expected.get("says", "") in outcome.failure.message
         assert "\n" not in outcome.failure.message
+        assert outcome.cost_usd == (0.0 if "kind" in expected and "cost" not in expected else None)
         assert outcome.failure.message
         if "kind" in expected:
             assert outcome.failure.status == expected["status"]
@@ -153,14 +154,20 @@ def assert_outcome(case: Mapping[str, Any], outcome: Completion | CallFailure) -
     else:
         assert isinstance(outcome, Completion), outcome
         if "completion" in expected:
-            apart = {"usage", "cost_usd", "model_served"}
+            apart = {"usage", "cost_usd", "model_served", "response_id"}
             assert (
                 outcome.model_dump(mode="json", exclude_defaults=True, exclude=apart)
                 == expected["completion"]
             )
-        if "usage" in expected:
-            assert outcome.usage.model_dump() == expected["usage"]
-            assert outcome.cost_usd is None
+        for name in ("response_id", "fingerprint"):
+            if name in expected:
+                assert getattr(outcome, name) == expected[name]
+        assert outcome.cost_usd is None
+    if "usage" in expected:
+        assert outcome.usage.model_dump() == expected["usage"]
+    if expected.get("kept") is not None:
+        assert isinstance(outcome, CallFailure)
+        assert outcome.reply == expected["kept"]
     assert KEY not in outcome.model_dump_json()
 
 

@@ -52,7 +52,7 @@ def work(
     """One session on `store`, bounded."""
     predictor = None
     if model:
-        predictor = Predictor(model, TASKS, lambda ref: Sampling(max_tokens=64), min_output=16)
+        predictor = Predictor(model, TASKS, lambda ref, epoch: Sampling(max_tokens=64), min_output=16)
     progress = Progress()
     pipeline = Pipeline(
         dataset, store, predictor, judges, Patience(**{"max_connections": 4} | patience), progress
@@ -60,7 +60,8 @@ def work(
     chosen = dataset.refs if refs is None else refs
 
     async def run() -> None:
-        progress.begin(*pipeline.due(chosen))
+        units, questions = pipeline.due(chosen)
+        progress.begin(len(units), len(questions))
         await asyncio.wait_for(pipeline.run(chosen, seed), LIMIT_S)
 
     asyncio.run(run())

@@ -28,10 +28,12 @@ def says(text: str | None, **fields: Any) -> Completion:
     return Completion(text=text, **{"finish_reason": "stop", "usage": USAGE, "cost_usd": 0.25} | fields)
 
 
-def fails(kind: str, retry_after: float | None = None, status: int | None = None) -> CallFailure:
-    """A failure of a call."""
+def fails(
+    kind: str, retry_after: float | None = None, status: int | None = None, **fields: Any
+) -> CallFailure:
+    """A failure of a call; `fields` are further ones of the record."""
     failure = Failure(kind=FailureKind(kind), message=f"scripted {kind}", status=status)
-    return CallFailure(failure=failure, retry_after=retry_after)
+    return CallFailure(failure=failure, retry_after=retry_after, **fields)
 
 
 class FakeModel:
@@ -42,8 +44,10 @@ class FakeModel:
     ) -> None:
         self.name = name
         self.endpoint = endpoint
+        self.url: str | None = None
         self.local = local
         self.context: int | None = None
+        self.max_output: int | None = None
         self.requests: list[Request] = []
         self.in_flight = 0
         self.max_in_flight = 0
@@ -54,7 +58,7 @@ class FakeModel:
 
     def identity(self) -> dict[str, Any]:
         """The name."""
-        return {"backend": "fake", "name": self.name, "base_url": None}
+        return {"backend": "fake", "name": self.name}
 
     def price(self) -> None:
         """Unknown."""

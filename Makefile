@@ -1,0 +1,48 @@
+# Everything a developer or CI runs. Needs Python 3.11 or newer (with venv) and make, nothing else.
+# `make` alone lists the targets.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+RUN := .demo/make
+
+# Nothing here asks a model hub, a price list or a telemetry service; two threads a library suffice.
+OFFLINE := HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 LITELLM_LOCAL_MODEL_COST_MAP=True OMP_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check slow demo-llm lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(VENV)/made ## make or renew the environment in .venv (locked versions, project editable)
+
+# Made anew only when what it is made from has changed.
+$(VENV)/made: pyproject.toml requirements-ci.txt .ci/make-venv
+	bash .ci/make-venv "$(PYTHON)" "$(VENV)"
+
+demo: venv ## two evaluations on the bundled data: a baseline, and the reference as the upper anchor
+	rm -rf $(RUN)
+	$(OFFLINE) $(BIN)/awb run --model baseline/copy-last --data mini --output $(RUN)/copy-last
+	$(OFFLINE) $(BIN)/awb run --model baseline/reference --data mini --output $(RUN)/reference
+
+test: venv ## tests: pure Python, loopback only, no root
+	$(OFFLINE) $(BIN)/python -m pytest
+
+check: venv ## lint, format, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+
+slow: venv ## slow tests: a real language model server (installed into .demo), long simulations
+	$(OFFLINE) $(BIN)/python -m pytest -m "slow or browser"
+
+demo-llm: venv ## a small language model predicts and judges over the bundled data (Linux x86_64)
+	$(BIN)/python tools/demo_llm.py
+
+lock: venv ## renew requirements-ci.txt within the bounds of pyproject.toml
+	bash .ci/lock "$(BIN)"
+
+clean: ## remove the environment, demo runs and caches
+	rm -rf "$(VENV)" .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

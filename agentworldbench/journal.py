@@ -1,0 +1,186 @@
+"""An append-only file of records, one JSON object a line, safe against kill -9.
+
+Reading is binary and splits on `\n` alone; the last record of a key counts. Before appending, a torn
+last line (the process died while writing) is moved to a `.torn` file beside the journal. A record is
+written and flushed at once, so it survives the process; it is forced to the disk at most once a
+second, so it survives the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from agentworldbench.errors import StoreError
+from agentworldbench.records import Prediction, Verdict
+
+R = TypeVar("R", Prediction, Verdict)
+SYNC_SECONDS = 1.0
+
+
+class Journal(Generic[R]):
+    """Append-only records of one kind with an index of the last record of each key.
+
+    The index holds byte offsets, not records, so memory stays flat. `bad_lines` lists the line
+    numbers that could not be read; they are left in the file and reported, never dropped from it.
+    """
+
+    def __init__(self, path: Path, record: type[R]) -> None:
+        self.path = path
+        self._record: type[R] = record
+        self._index: dict[Hashable, tuple[int, int]] = {}
+        self.bad_lines: list[int] = []
+        self._end = 0
+        self._file: Any = None
+        self._synced = 0.0
+        if path.exists():
+            self._scan()
+
+    def _scan(self) -> None:
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                body = line.rstrip(b"\n")
+                try:
+                    record = self._record.model_validate_json(body)
+                except ValidationError as problem:
+                    self._refuse_other_version(number, body, problem)
+                    if body.strip() and line.endswith(b"\n"):
+                        self.bad_lines.append(number)
+                else:
+                    self._index[record.key] = (self._end, len(body))
+                self._end += len(line)
+
+    def _refuse_other_version(self, number: int, body: bytes, problem: ValidationError) -> None:
+        """A record of another version is a good answer that we cannot read: never ask for it again."""
+        kinds = {(detail["type"], detail["loc"][:1]) for detail in problem.errors(include_input=False)}
+        if any(kind == "extra_forbidden" or place == ("schema_version",) for kind, place in kinds):
+            raise StoreError(
+                f"{self.path}:{number}: written by another version of awb; use that one, or choose another --output"
+            )
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def get(self, key: Hashable) -> R | None:
+        """The last record of `key`, read from the file, or None."""
+        place = self._index.get(key)
+        if place is None:
+            return None
+        with self.path.open("rb") as file:
+            file.seek(place[0])
+            return self._record.model_validate_json(file.read(place[1]))
+
+    def __iter__(self) -> Iterator[R]:
+        """The last record of each key, in file order, read one at a time."""
+        if not self._index:
+            return
+        with self.path.open("rb") as file:
+            for offset, length in sorted(self._index.values()):
+                file.seek(offset)
+                yield self._record.model_validate_json(file.read(length))
+
+    def every_line(self) -> Iterator[R]:
+        """All readable records, superseded ones too: what was asked and paid in all."""
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                for line in file:
+                    with suppress(ValidationError):
+                        yield self._record.model_validate_json(line.rstrip(b"\n"))
+
+    def keys(self) -> Iterable[Hashable]:
+        """Keys of all records."""
+        return self._index.keys()
+
+    def append(self, record: R) -> None:
+        """Write, flush and index one record. Raises StoreError when the disk refuses."""
+        body = record.model_dump_json(exclude_none=True).encode("utf-8")
+        try:
+            if self._file is None:
+                self._open()
+            self._file.write(body + b"\n")
+            self._file.flush()
+            if time.monotonic() - self._synced >= SYNC_SECONDS:
+                self.sync()
+        except OSError as problem:
+            self._abandon()
+            raise StoreError(
+                f"{self.path}: cannot be written ({problem.strerror}); what was written stays"
+            ) from problem
+        self._index[record.key] = (self._end, len(body))
+        self._end += len(body) + 1
+
+    def _open(self) -> None:
+        self.path.touch()
+        data_end = _mend_tail(self.path, self._is_record)
+        self._end = data_end
+        self._file = self.path.open("ab")
+
+    def _abandon(self) -> None:
+        """Let go of a file that refused a record; the next append mends its tail."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # closing tries once more to write what could not be written
+                file.close()
+
+    def _is_record(self, body: bytes) -> bool:
+        try:
+            self._record.model_validate_json(body)
+        except ValidationError:
+            return False
+        return True
+
+    def sync(self) -> None:
+        """Force what was written to the disk."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+            self._synced = time.monotonic()
+
+    def close(self) -> None:
+        """Sync and close; reading stays possible."""
+        if self._file is not None:
+            self.sync()
+            self._file.close()
+            self._file = None
+
+
+def _mend_tail(path: Path, is_record: Callable[[bytes], bool]) -> int:
+    """Make the file end in a whole line and return its size.
+
+    A last line without newline that is a whole record gets its newline; anything else is moved to
+    `<name>.torn`.
+    """
+    data = path.read_bytes() if path.stat().st_size < 1 << 20 else _tail(path)
+    size = path.stat().st_size
+    if size == 0 or data.endswith(b"\n"):
+        return size
+    last = data.rpartition(b"\n")[2]
+    if is_record(last):
+        with path.open("ab") as file:
+            file.write(b"\n")
+        return size + 1
+    with path.with_name(path.name + ".torn").open("ab") as file:
+        file.write(last + b"\n")
+    os.truncate(path, size - len(last))
+    return size - len(last)
+
+
+def _tail(path: Path) -> bytes:
+    """The end of a large file, at least back to its last newline."""
+    size = path.stat().st_size
+    reach = 1 << 20
+    with path.open("rb") as file:
+        while True:
+            file.seek(max(0, size - reach))
+            data = file.read()
+            if b"\n" in data[:-1] or reach >= size:
+                return data
+            reach *= 4

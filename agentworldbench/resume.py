@@ -1,0 +1,194 @@
+"""Whether a session may work on a run directory, and what `run.json` says afterwards.
+
+A run directory is continued by the same `predict` section (names and addresses may differ, hashes
+may not) and by a selection that holds at least the samples it had. Judges are added; one that never
+gave a verdict is forgotten when the next session comes. While a directory holds no good answer, it
+has no identity: another configuration takes it over, and the failures are set aside.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agentworldbench.config import RunConfig
+from agentworldbench.errors import ConfigError, DataError
+from agentworldbench.plan import SELECTION_FIELDS, Plan, Samples, open_samples
+from agentworldbench.run_record import JudgeRecord, PredictSection, RunRecord, SelectionRecord, Session
+from agentworldbench.selection import select
+from agentworldbench.store import Store
+from agentworldbench.version import __version__
+
+_INFORMATION = {
+    "predict.data.name",
+    "predict.data.repository",
+    "predict.data.revision",
+    "predict.model.model",
+}
+_PER_DOMAIN = {"predict.data.files", "predict.tasks", "predict.sampling"}
+
+
+def continue_run(store: Store, plan: Plan) -> RunRecord:
+    """`run.json` for a session of `plan` on `store`. Raises ConfigError when it may not continue the run."""
+    stored = store.read_run()
+    judges = tuple(judge.record() for judge in plan.judges)
+    session = _session(plan)
+    if stored is not None and not store.has_answers() and _differences(stored.predict, plan.predict):
+        store.set_aside()
+        stored = None
+    if stored is None:
+        return RunRecord(
+            created_at=session.started_at,
+            protocol=plan.protocol.name,
+            predict=plan.predict,
+            selection=plan.selection,
+            judges=judges,
+            sessions=(session,),
+        )
+    check_same_run(plan.path, stored.predict, plan.predict)
+    check_selection_grows(plan.path, stored.selection, plan.samples)
+    return stored.model_copy(
+        update={
+            "protocol": plan.protocol.name,
+            "predict": _grown(stored.predict, plan.predict),
+            "selection": plan.selection,
+            "judges": _merged(stored.judges, judges, store),
+            "sessions": (*stored.sessions, session),
+        }
+    )
+
+
+def _grown(old: PredictSection, new: PredictSection) -> PredictSection:
+    """The section with the domains of both sides."""
+    return old.model_copy(
+        update={
+            "data": old.data.model_copy(update={"files": old.data.files | new.data.files}),
+            "tasks": old.tasks | new.tasks,
+            "sampling": old.sampling | new.sampling,
+        }
+    )
+
+
+def _merged(
+    old: tuple[JudgeRecord, ...], new: tuple[JudgeRecord, ...], store: Store
+) -> tuple[JudgeRecord, ...]:
+    """Earlier judges that gave verdicts, then those of this session; a judge's prompts are brought up to date."""
+    given = store.judges_with_verdicts()
+    merged = {judge.digest: judge for judge in old if judge.digest in given}
+    for judge in new:
+        before = merged.get(judge.digest)
+        prompts = (before.system_prompts if before else {}) | judge.system_prompts
+        merged[judge.digest] = judge.model_copy(update={"system_prompts": prompts})
+    return tuple(merged.values())
+
+
+def check_same_run(path: Path, stored: PredictSection, predict: PredictSection) -> None:
+    """Refuse a directory made under another `predict` section, with the fields named. Raises ConfigError."""
+    differences = _differences(stored, predict)
+    if differences:
+        raise ConfigError(
+            f"{path}: made with another configuration: {'; '.join(differences[:6])}; choose another --output"
+        )
+
+
+def _differences(old: PredictSection, new: PredictSection) -> list[str]:
+    return list(_compare(old.model_dump(mode="json"), new.model_dump(mode="json"), "predict"))
+
+
+def _compare(old: Any, new: Any, where: str) -> list[str]:
+    """Differences by field name; domains that only one side has are none."""
+    if where in _INFORMATION or old == new:
+        return []
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return [f"{where} was {_short(old)}, now {_short(new)}"]
+    names = old.keys() & new.keys() if where in _PER_DOMAIN else old.keys() | new.keys()
+    found: list[str] = []
+    for name in sorted(names):
+        found += _compare(old.get(name), new.get(name), f"{where}.{name}")
+    return found
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 44 else text[:12] + "…"
+
+
+def check_selection_grows(path: Path, stored: SelectionRecord, samples: Samples) -> None:
+    """Refuse a selection that leaves out samples which the run is about. Raises ConfigError."""
+    old_domains = {domain for domain, count in stored.samples.items() if count}
+    missing = old_domains - samples.tasks.keys()
+    if not missing:
+        known = [ref for ref in samples.dataset.refs if ref.domain in old_domains]
+        before = select(known, RunConfig.model_validate(_fields(stored)))
+        missing = {ref.id for ref in before} - {ref.id for ref in samples.refs}
+    if missing:
+        raise ConfigError(
+            f"{path}: made for a larger selection ({len(missing)} samples or domains would be left out, for example "
+            f"{min(missing)}); choose another --output"
+        )
+
+
+def reopen_samples(path: Path, run: RunRecord, data: str | None = None) -> Samples:
+    """The data of a stored run. Raises DataError when it is not the data the run was made with."""
+    stored = run.selection
+    fields = _fields(stored) | {"data": data or stored.data, "tasks": stored.tasks}
+    samples = open_samples(RunConfig.model_validate(fields))
+    wanted = {domain for domain, count in stored.samples.items() if count}
+    for domain in sorted(wanted):
+        file = samples.dataset.files.get(domain)
+        if file is None or file.sha256 != run.predict.data.files.get(domain):
+            raise DataError(f"{path}: the data of domain '{domain}' is not the one this run was made with")
+    kept = tuple(ref for ref in samples.refs if ref.domain in wanted)
+    return Samples(samples.source, samples.dataset, kept)
+
+
+def _fields(stored: SelectionRecord) -> dict[str, Any]:
+    return {name: getattr(stored, name) for name in SELECTION_FIELDS}
+
+
+def _session(plan: Plan) -> Session:
+    return Session(
+        started_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        harness=__version__,
+        packages=_packages(),
+        model_url=plan.predictor.model.url if plan.predictor else None,
+        judge_urls={judge.digest(): judge.model.url for judge in plan.judges},
+        **_git(),
+    )
+
+
+def _packages() -> dict[str, str]:
+    """Versions of what can change an answer or a number."""
+    names = ("litellm", "openai", "pydantic", "numpy", "rapidfuzz", "rouge-score", "huggingface-hub")
+    found = {"python": platform.python_version()}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _git() -> dict[str, Any]:
+    """Commit of the harness when it runs from a checkout."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return {"git_commit": None, "git_dirty": None}
+    status = _ask_git(root, "status", "--porcelain", "--untracked-files=no")
+    return {
+        "git_commit": _ask_git(root, "rev-parse", "HEAD"),
+        "git_dirty": None if status is None else bool(status),
+    }
+
+
+def _ask_git(root: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

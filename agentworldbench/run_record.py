@@ -1,0 +1,94 @@
+"""What `run.json` holds: one run's identity and history, as frozen records.
+
+`predict` fixes every prediction: a difference there makes another run. `selection` says which samples
+the run is about, `judges` who judged them, `sessions` when and with which versions and addresses it
+was worked on. URLs belong to sessions, not to identities: a server may move between two sessions.
+Only `store.py` reads and writes this record.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from agentworldbench.records import Record
+
+
+class DataSection(Record):
+    """The data set: its hashes decide, its name and revision inform."""
+
+    name: str
+    repository: str | None
+    revision: str | None
+    files: dict[str, str]
+
+
+class PredictSection(Record):
+    """What fixes every prediction of a run.
+
+    `tasks` are digests by domain, `sampling` every parameter by domain (or "server default"),
+    `model` the model string with the backend's identity, `extraction` how text becomes observation.
+    """
+
+    data: DataSection
+    tasks: dict[str, str]
+    extraction: str
+    model: dict[str, Any]
+    sampling: dict[str, dict[str, Any]]
+    max_context: int | None
+    min_output: int
+    context_policy: Literal["error"] = "error"
+
+
+class SelectionRecord(Record):
+    """Which samples, and what is needed to find them again; `samples` counts them by domain."""
+
+    data: str
+    tasks: tuple[str, ...]
+    limit: str | None
+    limit_trajectories: int | None
+    sample_id: tuple[str, ...]
+    seed: int | None
+    samples: dict[str, int]
+
+
+class JudgeRecord(Record):
+    """One judge. The digest covers `identity`, protocol, sampling, `prompts` and schema; the system
+    prompts are hashed by domain, so that one of them may change and ask its own domain again."""
+
+    digest: str
+    model: str
+    identity: dict[str, Any]
+    protocol: str
+    protocol_version: int
+    sampling: dict[str, Any]
+    schema_sha256: str | None
+    prompts: dict[str, str]
+    system_prompts: dict[str, str]
+    parse: Literal["strict"]
+    attempts: int
+    min_output: int
+    max_context: int | None
+
+
+class Session(Record):
+    """One session of work: when, with which harness and packages, and where the models were."""
+
+    started_at: str
+    harness: str
+    git_commit: str | None
+    git_dirty: bool | None
+    packages: dict[str, str]
+    model_url: str | None
+    judge_urls: dict[str, str | None]
+
+
+class RunRecord(Record):
+    """The whole of `run.json`."""
+
+    schema_version: Literal[1] = 1
+    created_at: str
+    protocol: str
+    predict: PredictSection
+    selection: SelectionRecord
+    judges: tuple[JudgeRecord, ...]
+    sessions: tuple[Session, ...]

