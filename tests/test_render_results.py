@@ -93,7 +93,9 @@ def test_the_judge_table(results: Results) -> None:
     expected.insert(-1, (*macro, *(points(means[policy][name]) for name in DIMENSIONS)))
     assert list(table.rows) == expected
     assert table.strong == (len(DOMAINS),), "the headline is macro"
-    assert f"Judge openai-api/judge, protocol builtin, digest {judge.judge.digest}." in table.notes[-1]
+    assert table.notes[-1] == (
+        f"Judge openai-api/judge (served as judge), protocol builtin, digest {judge.judge.digest}."
+    )
     assert "data folder, 2 of 7 domains" in table.title
 
 
@@ -130,6 +132,7 @@ def test_the_table_of_rule_metrics(results: Results) -> None:
         cells = (counts, points(100 * score_mean), *(share(of_kind[name]) for name in names))
         assert rows[f"Overall, {kind}"] == cells
     assert rows["Overall, macro"] != rows["Overall, micro"]
+    assert table.strong == (len(domains),), "the headline is macro"
 
 
 def test_a_metric_that_one_domain_has_is_that_domains_overall(results: Results) -> None:

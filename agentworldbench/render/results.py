@@ -110,6 +110,7 @@ def rule_table(results: Results) -> Table:
     floor = results.policy == "floor"
     names = list(dict.fromkeys(name for metrics in results.rules.metrics.values() for name in metrics))
     rows = []
+    count = len(results.rules.metrics)
     for domain, metrics in results.rules.metrics.items():
         score = results.rules.score[domain]
         cells = [share(_pick(metrics.get(name), floor)) for name in names]
@@ -123,7 +124,7 @@ def rule_table(results: Results) -> Table:
         columns=("Domain", "Scored", "Rule score", *names),
         rows=tuple(rows),
         left=("Domain",),
-        strong=(len(rows) - 1,),
+        strong=(count,),
         notes=(
             f"Rule score 0-100, metrics 0-1 ({results.policy}); the reference observation scores 100 and 1.",
         ),
