@@ -117,7 +117,7 @@ def make_judges(config: RunConfig, protocol: Protocol, tasks: Mapping[str, Task]
             Judge(model, sampling, protocol, tasks, config.judge_json_schema, config.judge_attempts)
         )
     if len({judge.digest() for judge in judges}) != len(judges):
-        raise ConfigError("--judge: the same judge is given twice")
+        raise ConfigError("--judge: the same judge is given twice (its model names it, not its address)")
     return tuple(judges)
 
 

@@ -25,7 +25,7 @@ RowId = int | str
 
 
 class Record(BaseModel):
-    """Base: frozen, unknown fields refused, no silent coercion of strings to numbers."""
+    """Base: frozen, unknown fields refused, no infinities."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 

@@ -96,7 +96,9 @@ class Store:
         for name in ("predictions.jsonl", "verdicts.jsonl"):
             path = self.path / name
             if path.exists():
-                path.replace(path.with_name(name + ".old"))
+                with path.with_name(name + ".old").open("ab") as old:
+                    old.write(path.read_bytes())
+                path.unlink()
         self.predictions = Journal(self.path / "predictions.jsonl", Prediction)
         self.verdicts = Journal(self.path / "verdicts.jsonl", Verdict)
 
@@ -108,7 +110,7 @@ class Store:
                 lines = ", ".join(map(str, journal.bad_lines[:5]))
                 more = "" if len(journal.bad_lines) <= 5 else f" and {len(journal.bad_lines) - 5} more"
                 found.append(
-                    f"{journal.path}: line {lines}{more} cannot be read; these samples are asked again"
+                    f"{journal.path}: line {lines}{more} cannot be read and is left out"
                 )
         return found
 
