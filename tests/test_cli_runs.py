@@ -142,7 +142,7 @@ def test_a_line_that_cannot_be_read_is_told_and_asked_again(tmp_path: Path, awb:
     again = awb(*COPY, "-o", "out")
     assert (again.code, again.out) == (0, first.out)
     told = [line for line in again.err.splitlines() if "cannot be read" in line]
-    assert told == ["out/predictions.jsonl: line 2 cannot be read; these samples are asked again"]
+    assert told == ["out/predictions.jsonl: line 2 cannot be read and is left out"]
     assert "Asking for 1 predictions" in again.err
 
 

@@ -6,7 +6,6 @@ the server's wheel cannot exist for the platform.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -14,13 +13,14 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agentworldbench.prompts import VERDICT_SCHEMA
 from agentworldbench.records import FailureKind
+from agentworldbench.run import load_run
 from tests.helpers.awb_command import clean_environment
 from tools import demo_llm
 
@@ -44,10 +44,6 @@ def server_is_gone(log: str) -> bool:
         return probe.connect_ex(("127.0.0.1", int(found.group(1)))) != 0
 
 
-def read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S)
 @real_server
@@ -59,21 +55,24 @@ def test_a_real_model_predicts_and_judges(tmp_path: Path, free: bool) -> None:
     assert done.returncode == 0, done.stderr
     assert server_is_gone(done.stderr)
     assert "Judge scores of openai-api/smollm2" in done.stdout
-    results = read(output / "results.json")
-    assert results["complete"] is True
-    predictions, (judge,) = results["predictions"], results["judges"]
-    assert predictions["samples"] == predictions["predicted"] == {"terminal": 2, "swe": 2}
-    assert predictions["served"] == judge["served"] == ["smollm2"]
-    assert predictions["usage"]["prompt_tokens"] > 1000
-    failures = {kind: count for counts in judge["failures"].values() for kind, count in counts.items()}
-    assert judge["micro"]["scored"] + sum(failures.values()) == judge["micro"]["samples"] == 4
-    assert failures.keys() <= {f"judge:{kind.value}" for kind in FailureKind}
+    run = load_run(output)
+    results = run.results
+    assert results is not None and results.complete
+    predictions, (judge,) = results.predictions, results.judges
+    assert predictions.samples == predictions.predicted == {"terminal": 2, "swe": 2}
+    assert predictions.served == judge.served == ("smollm2",)
+    assert (predictions.spent.usage.prompt_tokens or 0) > 1000
+    failures = Counter(
+        kind for stages in judge.failures.values() for kind in Counter(stages["judge"]).elements()
+    )
+    assert judge.micro.samples == judge.micro.asked == 4
+    assert judge.micro.scored + failures.total() == 4
+    assert failures.keys() <= {kind.value for kind in FailureKind}
     if not free:
-        assert judge["micro"]["coverage"] == 1.0, failures
-    for line in (output / "verdicts.jsonl").read_text(encoding="utf-8").splitlines():
-        verdict = json.loads(line)
-        assert ("scores" in verdict) != ("failure" in verdict)
-        assert verdict["reply"]
+        assert judge.micro.coverage == 1.0, failures
+    for verdict in run.verdicts():
+        assert (verdict.scores is None) != (verdict.failure is None)
+        assert verdict.reply
 
 
 @pytest.mark.slow
@@ -93,12 +92,16 @@ def test_an_interrupt_ends_the_server_too(tmp_path: Path) -> None:
         log = ""
         for line in process.stderr:
             log += line
-            if line.startswith("Asking for"):
+            if re.match(r"predictions [1-9]\d*/60", line):
                 os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: the whole foreground group
+                break
+        log += process.stderr.read()
         assert process.wait() == 130, log
     assert "Asking for 60 predictions and 60 verdicts." in log
     assert server_is_gone(log)
-    assert read(output / "run.json")["predict"]["model"]["name"] == "smollm2"
+    stored = load_run(output)
+    assert stored.results is None
+    assert 1 <= len(list(stored.predictions())) < 60
 
 
 @pytest.mark.parametrize(

@@ -261,6 +261,6 @@ def test_notices_name_the_lines_that_cannot_be_read(tmp_path: Path) -> None:
     with (tmp_path / "verdicts.jsonl").open("ab") as file:
         file.write(b"x\n" * 7 + b'{"torn')
     assert Store(tmp_path).notices() == [
-        f"{tmp_path / 'predictions.jsonl'}: line 2, 3, 5 cannot be read; these samples are asked again",
-        f"{tmp_path / 'verdicts.jsonl'}: line 2, 3, 4, 5, 6 and 2 more cannot be read; these samples are asked again",
+        f"{tmp_path / 'predictions.jsonl'}: line 2, 3, 5 cannot be read and is left out",
+        f"{tmp_path / 'verdicts.jsonl'}: line 2, 3, 4, 5, 6 and 2 more cannot be read and is left out",
     ]
