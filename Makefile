@@ -25,6 +25,8 @@ demo: venv ## two evaluations on the bundled data: a baseline, and the reference
 	rm -rf $(RUN)
 	$(OFFLINE) $(BIN)/awb run --model baseline/copy-last --data mini --output $(RUN)/copy-last
 	$(OFFLINE) $(BIN)/awb run --model baseline/reference --data mini --output $(RUN)/reference
+	@echo
+	@echo "Next: . $(BIN)/activate    then: awb run --model openai-api/NAME --base-url http://127.0.0.1:8000/v1"
 
 test: venv ## tests: pure Python, loopback only, no root
 	$(OFFLINE) $(BIN)/python -m pytest

@@ -106,6 +106,10 @@ def make_judges(config: RunConfig, protocol: Protocol, tasks: Mapping[str, Task]
         connection = Connection(
             config.judge_url(position), config.timeout, JUDGE_KEYS, config.judge_max_context
         )
+        if name.startswith("openai-api/") and not connection.base_url:
+            raise ConfigError(
+                f"--judge {name}: --judge-base-url is missing (for example http://127.0.0.1:8000/v1)"
+            )
         temperature = config.judge_temperature
         sampling = Sampling(
             temperature=protocol.judge_temperature if temperature is None else temperature,
@@ -172,7 +176,7 @@ def _predict_section(config: RunConfig, samples: Samples, model: Model) -> Predi
 def _selection(config: RunConfig, samples: Samples) -> SelectionRecord:
     """Which samples a run is about, with what is needed to find the data again."""
     data = config.data
-    if samples.source.name == "folder":
+    if samples.source.name.startswith("folder "):
         data = str(Path(data).expanduser().resolve())
     counts = {domain: 0 for domain in samples.tasks}
     for ref in samples.refs:

@@ -13,7 +13,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,8 @@ class Run:
     """A run directory, for reading. `results` is None while none have been made."""
 
     path: Path
-    record: RunRecord
-    results: Results | None
+    record: RunRecord = field(repr=False)
+    results: Results | None = field(repr=False)
 
     def predictions(self) -> Iterator[Prediction]:
         """Stored predictions, one at a time."""

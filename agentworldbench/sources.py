@@ -26,7 +26,7 @@ OFFICIAL_REVISION: Final = "6b8d28437042434dcdd168434227ca0de408c5ba"
 class Source:
     """Local files by domain, and what they are called in results.
 
-    `name` is `mini`, `official`, `hf:REPO@REVISION` or `folder`; only `official` may stand beside
+    `name` is `mini`, `official`, `hf:REPO@REVISION` or `folder NAME`; only `official` may stand beside
     published scores.
     """
 
@@ -57,7 +57,7 @@ def resolve_source(data: str, task_names: tuple[str, ...] = (), missing_ok: bool
     if not folder.is_dir():
         hint = did_you_mean(data, ("mini", "official"))
         raise DataError(f"--data {data}: no such folder{hint} (mini, official, hf:OWNER/NAME or a folder)")
-    return _from_folder("folder", folder, tasks, bool(task_names), missing_ok)
+    return _from_folder(f"folder {folder.resolve().name}", folder, tasks, bool(task_names), missing_ok)
 
 
 def _from_folder(name: str, folder: Path, tasks: dict[str, Task], chosen: bool, missing_ok: bool) -> Source:
@@ -75,7 +75,7 @@ def _from_folder(name: str, folder: Path, tasks: dict[str, Task], chosen: bool, 
             domain = stray.removesuffix("_test.jsonl")
             raise DataError(
                 f"{folder / stray}: unknown domain '{domain}'{did_you_mean(domain, tasks)}; name the domains to use "
-                "with --tasks, or give a task file for it"
+                "with --tasks, or give its task file too (--tasks FOLDER,terminal)"
             )
     tasks = {domain: task for domain, task in tasks.items() if (folder / task.data_file).is_file()}
     if not tasks and not missing_ok:

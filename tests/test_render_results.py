@@ -96,7 +96,7 @@ def test_the_judge_table(results: Results) -> None:
     assert table.notes[-1] == (
         f"Judge openai-api/judge (served as judge), protocol builtin, digest {judge.judge.digest}."
     )
-    assert "data folder, 2 of 7 domains" in table.title
+    assert "data folder data, 2 of 7 domains" in table.title
 
 
 def test_the_table_of_rule_metrics(results: Results) -> None:

@@ -46,7 +46,7 @@ def test_mini_has_no_other_domain() -> None:
 def test_a_folder_gives_the_domains_it_has(tmp_path: Path) -> None:
     make_official_folder(tmp_path, domains=("os", "search"))
     source = resolve_source(str(tmp_path))
-    assert (source.name, list(source.files)) == ("folder", ["search", "os"])
+    assert (source.name, list(source.files)) == (f"folder {tmp_path.name}", ["search", "os"])
     assert list(resolve_source(str(tmp_path), ("os",)).files) == ["os"]
 
 

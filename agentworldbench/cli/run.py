@@ -133,7 +133,14 @@ def _data_line(plan: Plan) -> str:
 def _report(finished: Run, config: RunConfig) -> None:
     _print_tables(finished)
     results = finished.results
-    if results is None or config.fail_on_error is None:
+    if results is None:
+        return
+    for judge in results.judges:
+        if not judge.micro.scored:
+            _say(
+                f"awb: judge {judge.judge.model} gave no verdict; its replies stand in {finished.path / 'verdicts.jsonl'}"
+            )
+    if config.fail_on_error is None:
         return
     if results.judges:
         coverage = min(judge.micro.coverage for judge in results.judges)

@@ -32,7 +32,7 @@ def list_tasks(names: Annotated[list[str] | None, _Names] = None) -> None:
     ]
     columns = ("Domain", "Version", "Observation", "Primary metrics", "What it is")
     left = ("Domain", "Observation", "Primary metrics", "What it is")
-    print_tables([Table(f"{len(rows)} tasks", columns, tuple(rows), left, fold=left[2:])])
+    print_tables([Table("Tasks", columns, tuple(rows), left, fold=left[2:])])
 
 
 @app.command("show")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS
+from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS, FailureKind
 from agentworldbench.render.table import Table, percent, points, share
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.results import Block, JudgeResults, MetricMean, Results, Scores
@@ -93,7 +93,7 @@ def _scope(results: Results) -> str:
     """What the numbers are about, where that is less than the whole benchmark."""
     words = [f"data {results.predict.data.name}"]
     count = len(results.predictions.samples)
-    if count < len(OFFICIAL_DOMAINS):
+    if set(results.predictions.samples) < set(OFFICIAL_DOMAINS):
         words.append(f"{count} of {len(OFFICIAL_DOMAINS)} domains")
     chosen = [
         name for name in ("limit", "limit_trajectories", "sample_id") if getattr(results.selection, name)
@@ -158,7 +158,7 @@ def failure_table(results: Results) -> Table | None:
 
 
 def _failure_rows(stage: str, failures: Mapping[str, Mapping[str, int]]) -> list[tuple[str, ...]]:
-    kinds = sorted({kind for counts in failures.values() for kind in counts})
+    kinds = sorted({kind for counts in failures.values() for kind in counts} - {FailureKind.NOT_RUN.value})
     rows = []
     for kind in kinds:
         counts = [some.get(kind, 0) for some in failures.values()]
