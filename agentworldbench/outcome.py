@@ -65,6 +65,7 @@ def _judge_results(store: Store, groups: Groups, judge: JudgeRecord) -> JudgeRes
     pending: set[str] = set()
     served: set[str] = set()
     notes: Counter[str] = Counter()
+    examples: dict[str, str] = {}
     chosen = {ref.id for refs in groups.values() for ref in refs}
     for domain, refs in groups.items():
         counts: dict[str, Counter[str]] = {"prediction": Counter(), "judge": Counter(), "pending": Counter()}
@@ -80,6 +81,7 @@ def _judge_results(store: Store, groups: Groups, judge: JudgeRecord) -> JudgeRes
                 counts["prediction"][prediction.failure.kind.value] += 1
             elif verdict is not None and verdict.failure is not None:
                 counts["judge"][verdict.failure.kind.value] += 1
+                examples.setdefault(verdict.failure.kind.value, verdict.failure.message)
             else:
                 counts["pending"][NOT_RUN] += 1
                 pending.add(ref.id)
@@ -93,6 +95,7 @@ def _judge_results(store: Store, groups: Groups, judge: JudgeRecord) -> JudgeRes
         micro=block([ref for refs in groups.values() for ref in refs], scores, pending),
         macro_exclude=macro(one.exclude for one in blocks.values()),
         macro_floor=macro(one.floor for one in blocks.values()),
+        examples=dict(sorted(examples.items())),
         notes=dict(sorted(notes.items())),
         spent=_spending(
             line
@@ -114,6 +117,7 @@ def _prediction_results(store: Store, groups: Groups) -> PredictionResults:
     predicted: dict[str, int] = {}
     served: set[str] = set()
     notes: Counter[str] = Counter()
+    examples: dict[str, str] = {}
     chosen = {ref.id for refs in groups.values() for ref in refs}
     for domain, refs in groups.items():
         counts: Counter[str] = Counter()
@@ -129,12 +133,14 @@ def _prediction_results(store: Store, groups: Groups) -> PredictionResults:
                 predicted[domain] += 1
             else:
                 counts[prediction.failure.kind.value] += 1
+                examples.setdefault(prediction.failure.kind.value, prediction.failure.message)
         failures[domain] = dict(sorted(counts.items()))
     return PredictionResults(
         samples={domain: len(refs) for domain, refs in groups.items()},
         predicted=predicted,
         failures=failures,
         served=tuple(sorted(served)),
+        examples=dict(sorted(examples.items())),
         notes=dict(sorted(notes.items())),
         spent=_spending(line for line in store.predictions.every_line() if line.sample_id in chosen),
     )

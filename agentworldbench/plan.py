@@ -99,6 +99,8 @@ def make_judges(config: RunConfig, protocol: Protocol, tasks: Mapping[str, Task]
     """The judges of a configuration; none with --no-judge."""
     if config.no_judge:
         return ()
+    if config.judge_base_url and not config.judge:
+        raise ConfigError("--judge-base-url is given without --judge: name the judge that it serves")
     judges = []
     for position, name in enumerate(config.judge):
         if name.startswith(("baseline/", "replay/")):

@@ -16,7 +16,7 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +109,7 @@ class Store:
             if journal.bad_lines:
                 lines = ", ".join(map(str, journal.bad_lines[:5]))
                 more = "" if len(journal.bad_lines) <= 5 else f" and {len(journal.bad_lines) - 5} more"
-                found.append(
-                    f"{journal.path}: line {lines}{more} cannot be read and is left out"
-                )
+                found.append(f"{journal.path}: line {lines}{more} cannot be read and is left out")
         return found
 
     def forget_results(self) -> None:
@@ -167,8 +165,9 @@ def locked_store(path: Path) -> Iterator[Store]:
     """Open a run directory as its one writer, making it when it does not exist.
 
     The journals are read after the lock is held. Raises ConfigError when another process holds it
-    or when the folder is something else, StoreError when it cannot be made.
+    or when it cannot be a run directory, StoreError when the disk refuses.
     """
+    made = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
         ours = {"run.json", "run.lock"} & {entry.name for entry in path.iterdir()}
@@ -180,6 +179,9 @@ def locked_store(path: Path) -> Iterator[Store]:
         owner = path / "run.owner"
         who = owner.read_text(encoding="utf-8").strip() if owner.exists() else "another process"
         raise ConfigError(f"{path}: in use by {who}; wait for it or choose another --output") from None
+    except (FileExistsError, NotADirectoryError, FileNotFoundError, PermissionError) as problem:
+        why = "it is a file" if path.is_file() else problem.strerror
+        raise ConfigError(f"{path}: cannot be a run directory ({why}); choose another --output") from problem
     except OSError as problem:
         raise StoreError(f"{path}: cannot be used as a run directory ({problem.strerror})") from problem
     try:
@@ -195,3 +197,8 @@ def locked_store(path: Path) -> Iterator[Store]:
             owner.unlink(missing_ok=True)
     finally:
         lock.release()
+        if made and {entry.name for entry in path.iterdir()} <= {"run.lock"}:
+            # Nothing was begun: a mistyped address or a missing key leaves no directory behind.
+            with suppress(OSError):
+                (path / "run.lock").unlink(missing_ok=True)
+                path.rmdir()

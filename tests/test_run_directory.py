@@ -113,10 +113,18 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"no run\.json there"):
             open_store(missing)
     with (
-        pytest.raises(StoreError, match="cannot be used as a run directory"),
+        pytest.raises(ConfigError, match=r"cannot be a run directory \(it is a file\)"),
         locked_store(tmp_path / "thesis.tex"),
     ):
         pytest.fail("a file")
+
+
+def test_a_directory_in_which_nothing_was_begun_is_removed_if_it_was_made_here(tmp_path: Path) -> None:
+    (tmp_path / "given").mkdir()
+    for name in ("given", "made"):
+        with pytest.raises(KeyError), locked_store(tmp_path / name):
+            raise KeyError
+    assert [path.name for path in tmp_path.iterdir()] == ["given"]
 
 
 NO_RECORD = r"run\.json: not the record of a run"

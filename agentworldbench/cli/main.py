@@ -90,7 +90,7 @@ def _correct(problem: typer.BadParameter) -> int:
         return problem.exit_code
     from agentworldbench.render.table import printable
 
-    message = problem.format_message().rstrip(".")
+    message = problem.format_message().replace("Value error, ", "").rstrip(".")
     where = problem.ctx.command_path if problem.ctx else "awb"
     typer.echo(f"awb: {printable(message)} (see {where} --help)", err=True)
     return problem.exit_code

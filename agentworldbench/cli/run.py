@@ -135,10 +135,12 @@ def _report(finished: Run, config: RunConfig) -> None:
     results = finished.results
     if results is None:
         return
+    if not any(results.predictions.predicted.values()):
+        _say(f"Note: no sample has a prediction; the failures stand in {finished.path / 'predictions.jsonl'}")
     for judge in results.judges:
         if not judge.micro.scored:
             _say(
-                f"awb: judge {judge.judge.model} gave no verdict; its replies stand in {finished.path / 'verdicts.jsonl'}"
+                f"Note: judge {judge.judge.model} gave no verdict; its replies stand in {finished.path / 'verdicts.jsonl'}"
             )
     if config.fail_on_error is None:
         return
@@ -172,4 +174,6 @@ def _print_tables(finished: Run) -> None:
 
 
 def _say(line: str) -> None:
-    typer.echo(line, err=True)
+    from agentworldbench.render.table import printable
+
+    typer.echo(printable(line), err=True)

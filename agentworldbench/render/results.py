@@ -63,7 +63,7 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
     if macro["total"] is None:
         notes.insert(0, "A domain without any scored sample makes the macro average not available.")
     return Table(
-        title=f"Judge scores of {results.model} — {_scope(results)}",
+        title=f"Judge scores of {results.model} by {judge.judge.model} — {_scope(results)}",
         columns=(*columns, *(name.capitalize() for name in DIMENSIONS)),
         rows=tuple(rows),
         left=("Domain",),
@@ -143,9 +143,11 @@ def _points(score: MetricMean, floor: bool) -> str:
 def failure_table(results: Results) -> Table | None:
     """Failures by stage and class, a column a domain; None when there is none."""
     rows = _failure_rows("prediction", results.predictions.failures)
+    notes = [f"{kind}, for example: {text}" for kind, text in results.predictions.examples.items()]
     for judge in results.judges:
         of_judge = {domain: counts["judge"] for domain, counts in judge.failures.items()}
         rows += _failure_rows(f"judge {judge.judge.model}", of_judge)
+        notes += [f"judge {kind}, for example: {text}" for kind, text in judge.examples.items()]
     if not rows:
         return None
     domains = tuple(results.predictions.samples)
@@ -154,6 +156,7 @@ def failure_table(results: Results) -> Table | None:
         columns=("Stage", "Class", *(domain_name(domain) for domain in domains), "All"),
         rows=tuple(rows),
         left=("Stage", "Class"),
+        notes=tuple(notes),
     )
 
 

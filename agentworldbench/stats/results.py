@@ -40,7 +40,8 @@ class JudgeResults(Record):
     """One judge's scores.
 
     `failures` counts by domain and class what kept a sample from a score: `prediction`, `judge`, and
-    under `pending` the samples not asked yet. `notes` counts what was noted on verdicts.
+    under `pending` the samples not asked yet; `examples` holds one message of each class. `notes`
+    counts what was noted on verdicts.
     """
 
     judge: JudgeRecord
@@ -50,6 +51,7 @@ class JudgeResults(Record):
     micro: Block
     macro_exclude: Scores
     macro_floor: Scores
+    examples: dict[str, str]
     notes: dict[str, int]
     spent: Spending
 
@@ -77,12 +79,14 @@ class RuleResults(Record):
 
 
 class PredictionResults(Record):
-    """How the asking went: counts by domain, failures by domain and class, notes, spending."""
+    """How the asking went: counts by domain, failures by domain and class (with an example of each),
+    notes, spending."""
 
     samples: dict[str, int]
     predicted: dict[str, int]
     failures: dict[str, dict[str, int]]
     served: tuple[str, ...]
+    examples: dict[str, str]
     notes: dict[str, int]
     spent: Spending
 
