@@ -31,7 +31,9 @@ MODULES = sorted((ROOT / "agentworldbench").rglob("*.py"))
 MAX_LINES, MAX_DOCSTRING_LINES = 350, 12
 # Put together here, so that this file does not hold what it looks for.
 FOREIGN_PATHS = tuple("/".join(("", *parts, "")) for parts in (("work",), ("tmp", "v")))
-PUBLIC_HOSTS = frozenset({"pypi.org", "files.pythonhosted.org", "localhost", "127.0.0.1"})
+PUBLIC_HOSTS = frozenset(
+    {".".join(("pypi", "org")), ".".join(("files", "pythonhosted", "org")), "localhost", "127.0.0.1"}
+)
 FROM_WHEEL = """
 import json, sys
 from pathlib import Path
