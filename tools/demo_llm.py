@@ -45,9 +45,9 @@ SLOTS: Final = 4
 START_SECONDS: Final = 120.0
 STOP_SECONDS: Final = 10.0
 
-# A model of this size neither keeps to the tag nor knows when to stop: without a grammar nearly every
-# answer runs into the token limit and is, rightly, `truncated`. The grammar forces the tag and ends
-# the observation after 400 characters (half of the bundled references have less than 260). It decides
+# A model of this size neither keeps to the tag nor knows when to stop: without a grammar most answers
+# run into the token limit and are, rightly, `truncated`. The grammar forces the tag and ends the
+# observation after 400 characters (half of the bundled references have less than 260). It decides
 # the form of an answer, never its content. Only ASCII is allowed, where a token is at least one
 # character: so 512 tokens always hold a whole answer. `<` may not begin one of the tags.
 GRAMMAR: Final = (
