@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from agentworldbench.observation import without_marker
-from agentworldbench.records import DIMENSIONS, Message, Sample, scrub, sha256_text
+from agentworldbench.observation import without_blank_lines, without_marker
+from agentworldbench.records import DIMENSIONS, Message, Sample
 from agentworldbench.resources import asset
 from agentworldbench.task import Task
+from agentworldbench.texts import scrub, sha256_text
 
 NO_HISTORY: Final = "(none: this is the first turn)"
 _TEMPLATES: Final = ("tasks", "prompts", "builtin")
@@ -68,7 +69,7 @@ def previous_observation(sample: Sample, task: Task) -> str | None:
     for marker in task.markers.state:
         _, found, rest = sample.action.partition(marker)
         if found:
-            return rest.partition(task.markers.action)[0].strip()
+            return without_blank_lines(rest.partition(task.markers.action)[0])
     return None
 
 

@@ -172,7 +172,8 @@ def test_a_stored_reply_is_read_again_whatever_was_made_of_it(name: str, tmp_pat
     outcome = answer(f"replay/{tmp_path / 'run'}", sample)
     assert isinstance(outcome, Completion)
     assert outcome == Completion(**fields | served, cost_usd=0.0), "usage and cost were counted once"
-    observation, _, failure = read_reply(outcome, "predicted_observation", "**Environment Observation:**")
+    read = read_reply(outcome, "predicted_observation", "**Environment Observation:**", stops_sent=False)
+    observation, failure = read.observation, read.failure
     assert (failure and failure.kind, observation) == (kind, None if kind else "total 2")
 
 

@@ -13,22 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agentworldbench.models import Model
-from agentworldbench.observation import reply_failure, split_thinking, thinking_open
+from agentworldbench.observation import reasoning_of, reply_failure
 from agentworldbench.prompts import VERDICT_SCHEMA, judge_messages, judge_prompt_hashes, reference_observation
 from agentworldbench.protocol import Protocol
-from agentworldbench.records import (
-    Completion,
-    Failure,
-    FailureKind,
-    Request,
-    Sample,
-    Sampling,
-    digest,
-    sha256_text,
-)
+from agentworldbench.records import Completion, Failure, FailureKind, Request, Sample, Sampling
+from agentworldbench.reply import parts_of
 from agentworldbench.run_record import JudgeRecord
 from agentworldbench.scoring.verdict import TAG, ReadVerdict, read_verdict
 from agentworldbench.task import Task
+from agentworldbench.texts import digest, sha256_text
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ class Judge:
             parse=self.protocol.parse,
             attempts=self.attempts,
             min_output=self.min_output,
-            max_context=self.model.context,
+            max_context=self.model.limits.context,
         )
 
     @cached_property
@@ -97,10 +90,13 @@ class Judge:
         A cut reply that holds a verdict counts, unless it was cut while thinking (a draft).
         """
         text = completion.text or ""
-        answer, _ = split_thinking(text, TAG)
+        parts = parts_of(text, TAG)
+        apart, _ = reasoning_of(completion, parts)
+        answer = parts.outside(parts.begin(apart))
         reference = reference_observation(sample, self.tasks[sample.ref.domain])
-        verdict = read_verdict(text, shown=(observation, reference, *sample.prompts, *sample.responses))
-        whole = isinstance(verdict, ReadVerdict) and not thinking_open(text)
+        shown = (observation, reference, *sample.prompts, *sample.responses)
+        verdict = read_verdict(text, shown, apart)
+        whole = isinstance(verdict, ReadVerdict) and not (parts.open or parts.doubtful)
         failure = reply_failure(completion, whole, bool(answer.strip()))
         return failure or verdict
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from agentworldbench.observation import last_match, split_thinking
-from agentworldbench.records import DIMENSIONS, Failure, FailureKind, scrub
+from agentworldbench.official import last_match
+from agentworldbench.records import DIMENSIONS, Failure, FailureKind
+from agentworldbench.reply import parts_of
+from agentworldbench.texts import scrub
 
 TAG: Final = "final_evaluation"
 _TAGS = re.compile(rf"<(/?){TAG}>", re.IGNORECASE)
@@ -47,9 +49,14 @@ class _Invalid(Exception):
     """A block that was meant as a verdict but is none."""
 
 
-def read_verdict(reply: str, shown: Sequence[str] = ()) -> ReadVerdict | Failure:
-    """Read a judge's reply; `shown` are the texts whose quotation must not count as a verdict."""
-    answer, _ = split_thinking(reply, TAG)
+def read_verdict(reply: str, shown: Sequence[str] = (), apart: bool = False) -> ReadVerdict | Failure:
+    """Read a judge's reply; `shown` are the texts whose quotation must not count as a verdict.
+
+    `apart`: the server returned the judge's reasoning apart from the reply.
+    """
+    answer = _without_reasoning(reply, apart)
+    if answer is None:
+        return _unparsed("the reasoning has no end, so what it holds or follows may be a draft")
     quotes = _Quotes(shown)
     verdicts: list[ReadVerdict] = []
     problem = ""
@@ -94,6 +101,20 @@ class _Quotes:
         quoted = any(bare in text for text in self._texts)
         self.count += quoted
         return quoted
+
+
+def _without_reasoning(reply: str, apart: bool) -> str | None:
+    """The reply without the judge's reasoning; None where that has no end.
+
+    Of a reply that is one JSON object nothing is taken: a thinking tag in its strings is a quotation.
+    """
+    try:
+        if reply.lstrip().startswith("{") and isinstance(json.loads(reply), dict):
+            return reply
+    except (ValueError, RecursionError):
+        pass
+    parts = parts_of(reply, TAG)
+    return None if parts.open else parts.outside(parts.begin(apart))
 
 
 def _why_none(found: str, body: str) -> str:
