@@ -5,7 +5,8 @@ In: a script (`ChatCall` -> `Reply`), optionally a log file and what `/v1/models
 request stands in the log, flushed, before it is answered, so a test that kills the client can
 still count what was asked. As a process: `python -m tests.helpers.scripted_server --port 0
 --log FILE --script world_and_judge --delay 0.05` prints the base URL on its first line and runs
-until SIGTERM or SIGINT.
+until SIGTERM or SIGINT. More paths come as `routes`; an API in other words overrides `read_chat` and
+`write_reply` (see `engine_servers`) and keeps the counting, the log and the scripts.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import json
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from .app_thread import HOST, AppThread
 from .scripted_calls import UNSET, ChatCall, Reply, Script, digest_of, reply_bytes
@@ -93,6 +95,9 @@ class ScriptedServer:
         models: Sequence[Mapping[str, Any]] | int = ({"id": "scripted-model"},),
         port: int = 0,
         gather_limit_s: float = 10.0,
+        chat_path: str = "/v1/chat/completions",
+        routes: Iterable[web.RouteDef] = (),
+        middlewares: Iterable[Middleware] = (),
     ) -> None:
         self.script = script
         self.models = models
@@ -109,13 +114,14 @@ class ScriptedServer:
         self._in_flight = 0
         self._answered = 0
         self._gates: dict[int, asyncio.Event] = {}
-        app = web.Application(client_max_size=BODY_LIMIT)
-        app.router.add_post("/v1/chat/completions", self._chat)
+        app = web.Application(client_max_size=BODY_LIMIT, middlewares=middlewares)
+        app.router.add_post(chat_path, self._chat)
         app.router.add_get("/v1/models", self._list_models)
+        app.router.add_routes(routes)
         self._thread = AppThread(app, port)
         self._port = port
 
-    def __enter__(self) -> ScriptedServer:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -141,7 +147,12 @@ class ScriptedServer:
     @property
     def base_url(self) -> str:
         """Ends in `/v1`."""
-        return f"http://{HOST}:{self._port}/v1"
+        return f"{self.root_url}/v1"
+
+    @property
+    def root_url(self) -> str:
+        """Without a path."""
+        return f"http://{HOST}:{self._port}"
 
     @property
     def calls(self) -> tuple[ChatCall, ...]:
@@ -174,6 +185,18 @@ class ScriptedServer:
                 seen = f"{len(self._calls)} calls, {self._answered} answers"
                 raise TimeoutError(f"waited {timeout_s} s for {what}; there were {seen}")
 
+    def read_chat(self, request: web.Request, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The request in OpenAI's words, for the script."""
+        return body
+
+    def write_reply(self, call: ChatCall, reply: Reply) -> bytes:
+        """The HTTP body of a script's reply, in the words of this server's API."""
+        return reply_bytes(call, reply)
+
+    def model_list(self, entries: list[dict[str, Any]]) -> dict[str, Any]:
+        """The body of `GET /v1/models`."""
+        return {"object": "list", "data": entries}
+
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         try:
             body = json.loads(await request.read())
@@ -181,12 +204,13 @@ class ScriptedServer:
             return _refusal(400, f"the body is not JSON: {error}")
         if not isinstance(body, dict) or body.get("stream"):
             return _refusal(400, "this server answers JSON objects, and does not stream")
+        body = self.read_chat(request, body)
         call = self._arrive(body, {name.lower(): value for name, value in request.headers.items()})
         try:
             reply = await self._decide(call)
             if reply.delay_s:
                 await asyncio.sleep(reply.delay_s)
-            payload = reply_bytes(call, reply)
+            payload = self.write_reply(call, reply)
         finally:
             # Before the first byte leaves: a client that asks again at once must not count twice.
             self._leave()
@@ -270,7 +294,7 @@ class ScriptedServer:
         if isinstance(models, int):
             return _refusal(models, f"scripted status {models}")
         entries = [{"object": "model", "created": 0, "owned_by": "test", **model} for model in models]
-        return web.json_response({"object": "list", "data": entries})
+        return web.json_response(self.model_list(entries))
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
