@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+SLOW_VENV ?= .venv-slow
 BIN := $(VENV)/bin
 RUN := .demo/make
 
@@ -37,14 +38,18 @@ check: venv ## lint, format, types, layers
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
 
-slow: venv ## slow tests: a real language model server (installed into .demo), long simulations
-	$(OFFLINE) $(BIN)/python -m pytest -m "slow or browser"
+slow: $(SLOW_VENV)/made ## slow tests: a real model server (installed into .demo), engines in the process (torch), long simulations
+	$(OFFLINE) $(SLOW_VENV)/bin/python -m pytest -m "slow or browser"
+
+# The same versions, with torch, transformers and lm-eval: the other tests show that nothing needs them unasked.
+$(SLOW_VENV)/made: pyproject.toml requirements-hf.txt .ci/torch.txt .ci/make-venv
+	bash .ci/make-venv "$(PYTHON)" "$(SLOW_VENV)" requirements-hf.txt
 
 demo-llm: venv ## a small language model predicts and judges over the bundled data (Linux x86_64)
 	$(BIN)/python tools/demo_llm.py
 
-lock: venv ## renew requirements-ci.txt within the bounds of pyproject.toml
+lock: venv ## renew the two locks (requirements-*.txt) within the bounds of pyproject.toml
 	bash .ci/lock "$(BIN)"
 
 clean: ## remove the environment, demo runs and caches
-	rm -rf "$(VENV)" .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	rm -rf "$(VENV)" "$(SLOW_VENV)" .demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
