@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictStr, ValidationError
 
 from agentworldbench.errors import DataError
-from agentworldbench.records import RowId, Sample, SampleRef, scrub
+from agentworldbench.records import RowId, Sample, SampleRef
 from agentworldbench.task import Task
+from agentworldbench.texts import scrub
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash

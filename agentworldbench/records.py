@@ -8,8 +8,6 @@ Nothing here imports another module of the package.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -28,30 +26,6 @@ class Record(BaseModel):
     """Base: frozen, unknown fields refused, no infinities."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
-
-
-def sha256_text(text: str) -> str:
-    """Hex SHA-256 of the UTF-8 bytes of `text`."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-def digest(value: Any) -> str:
-    """Hex SHA-256 of the canonical JSON (sorted keys, no blanks) of a JSON-like value."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return sha256_text(text)
-
-
-def scrub(text: str) -> str:
-    """`text` without lone surrogates: pairs are joined, single halves become U+FFFD.
-
-    Such halves come from escaped JSON or from bytes decoded with `surrogateescape`; no HTTP body
-    and no UTF-8 file can hold them. Valid text is returned as it is.
-    """
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 class FailureKind(StrEnum):
@@ -120,14 +94,8 @@ class Usage(Record):
     def __add__(self, other: Usage) -> Usage:
         """Sum field by field; a field unknown on both sides stays unknown."""
         mine, theirs = self.model_dump(), other.model_dump()
-        return Usage(
-            **{
-                name: None
-                if mine[name] is None and theirs[name] is None
-                else (mine[name] or 0) + (theirs[name] or 0)
-                for name in mine
-            }
-        )
+        both = {name: [count for count in (mine[name], theirs[name]) if count is not None] for name in mine}
+        return Usage(**{name: sum(counts) for name, counts in both.items() if counts})
 
 
 class Attempt(Record):
@@ -198,21 +166,37 @@ class Message(Record):
     content: str
 
 
+Thinking = Literal["on", "off", "default"]
+"""Whether a model is told to reason before it answers, told not to, or left to its default."""
+
+
+OTHER_SAMPLING: Final = (
+    "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "stop"
+)  # fmt: skip
+"""Sampling parameters without a flag of their own: given as extra, or else the server's defaults."""
+
+
 class Sampling(Record):
-    """Sampling parameters of one request; None means the server's own default is used."""
+    """Sampling parameters of one request; None means the server's own default is used.
+
+    `extra` goes into the body as it stands. What `thinking` and `reasoning_effort` ask for stands
+    there too, as the backend writes it; the two fields themselves are for reading the answer.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
     extra: dict[str, Any] = {}
+    thinking: Thinking = "default"
+    reasoning_effort: str | None = None
 
     def described(self) -> dict[str, Any]:
         """For records: every parameter explicit, or named `server default`."""
         fields = {name: value for name, value in self.model_dump().items() if name != "extra"}
-        return {
-            name: "server default" if value is None else value for name, value in fields.items()
-        } | self.extra
+        fields = dict.fromkeys(OTHER_SAMPLING) | fields | self.extra
+        fields["thinking"] = None if self.thinking == "default" else self.thinking
+        return {name: "server default" if value is None else value for name, value in fields.items()}
 
 
 class Request(Record):
@@ -244,16 +228,32 @@ class Completion(Record):
     notes: tuple[str, ...] = ()
 
 
+class ContextLimit(Record):
+    """Numbers of tokens that a server named when it refused a request for its length.
+
+    `context` is what there is room for, `prompt` what the prompt has, `total` what prompt and answer
+    have together where the server named that sum alone. `prompt_only`: `context` bounds the prompt,
+    the answer takes nothing away. `at_least`: the server stopped counting, the prompt may be longer.
+    """
+
+    context: int | None = None
+    prompt: int | None = None
+    total: int | None = None
+    prompt_only: bool = False
+    at_least: bool = False
+
+
 class CallFailure(Record):
     """A request that brought no completion.
 
-    `retry_after` is the server's wish in seconds. `usage` is what it made nevertheless; `cost_usd`
+    `limit` is what a refusal for length said about it. `retry_after` is the server's wish in seconds. `usage` is what it made nevertheless; `cost_usd`
     is 0 where nothing can have been billed (never connected, refused) and None where that is not
     known. `reply` is the raw text (its first 10,000 characters) of an answer that is no completion.
     """
 
     failure: Failure
     retry_after: float | None = None
+    limit: ContextLimit | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
     reply: str | None = None
@@ -267,6 +267,9 @@ class Asked(Record):
 
     `adapted` holds the parameters that the endpoint did not take as they were meant, with what was
     sent in their place (None: left out). `usage` and `cost_usd` are those of all attempts together.
+    `max_tokens` was asked for on the ground of `prompt_tokens`: counted by the model's own
+    tokenizer, estimated from characters, or named in the server's refusal. `dropped_turns` counts
+    the oldest turns that were left out of the history (--context-policy drop-oldest).
     """
 
     schema_version: Literal[1] = 1
@@ -282,6 +285,9 @@ class Asked(Record):
     cost_usd: float | None = None
     seconds: float | None = None
     max_tokens: int | None = None
+    prompt_tokens: int | None = None
+    prompt_tokens_from: Literal["counted", "estimated", "refusal"] | None = None
+    dropped_turns: int = 0
     model_served: str | None = None
     response_id: str | None = None
     fingerprint: str | None = None

@@ -25,8 +25,9 @@ from pydantic import ValidationError
 
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.journal import Journal
-from agentworldbench.records import Prediction, SampleMetrics, Verdict, sha256_text
+from agentworldbench.records import Prediction, SampleMetrics, Verdict
 from agentworldbench.run_record import RunRecord
+from agentworldbench.texts import sha256_text
 
 
 class Store:

@@ -16,8 +16,9 @@ from typing import Literal, get_args
 from pydantic import Field, model_validator
 
 from agentworldbench.errors import TaskError
-from agentworldbench.records import OFFICIAL_DOMAINS, Record, digest, sha256_text
+from agentworldbench.records import OFFICIAL_DOMAINS, Record
 from agentworldbench.resources import asset
+from agentworldbench.texts import digest, sha256_text
 from agentworldbench.yamlfile import did_you_mean, load_yaml
 
 MetricName = Literal[

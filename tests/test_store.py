@@ -16,16 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworldbench.errors import StoreError
-from agentworldbench.records import (
-    Failure,
-    FailureKind,
-    Prediction,
-    SampleMetrics,
-    Verdict,
-    sha256_text,
-)
+from agentworldbench.records import Failure, FailureKind, Prediction, SampleMetrics, Verdict
 from agentworldbench.run_record import RunRecord
 from agentworldbench.store import Store
+from agentworldbench.texts import sha256_text
 
 RUN = RunRecord.model_validate(
     {

@@ -1,0 +1,31 @@
+"""Text as it may be stored, and hashes of it: what every layer needs before it has a record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+
+def sha256_text(text: str) -> str:
+    """Hex SHA-256 of the UTF-8 bytes of `text`."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def digest(value: Any) -> str:
+    """Hex SHA-256 of the canonical JSON (sorted keys, no blanks) of a JSON-like value."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return sha256_text(text)
+
+
+def scrub(text: str) -> str:
+    """`text` without lone surrogates: pairs are joined, single halves become U+FFFD.
+
+    Such halves come from escaped JSON or from bytes decoded with `surrogateescape`; no HTTP body
+    and no UTF-8 file can hold them. Valid text is returned as it is.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
