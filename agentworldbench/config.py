@@ -25,7 +25,11 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agentworldbench.errors import ConfigError
-from agentworldbench.records import Record, scrub
+from agentworldbench.recipe import Recipe
+from agentworldbench.records import Record, Thinking
+from agentworldbench.resources import find_config
+from agentworldbench.run_record import ContextPolicy
+from agentworldbench.texts import scrub
 from agentworldbench.yamlfile import UNSHOWN, did_you_mean, load_yaml
 
 Stage = Literal["predict", "judge", "data"]
@@ -137,7 +141,7 @@ class RunConfig(Record):
     # Start here
     model: str | None = _option(
         None, "Start here", "Model to evaluate: baseline/copy-last, replay/RUN, openai-api/NAME with --base-url, "
-        "or any LiteLLM name such as openai/gpt-5.4.", "--model", "-m")  # fmt: skip
+        "hf/REPO or vllm/REPO in this process, or any LiteLLM name such as openai/gpt-5.4.", "--model", "-m")  # fmt: skip
     judge: Strings = _option(
         (), "Start here", "Judge model, written like --model; may be given several times. Without it nothing is "
         "judged: predictions and rule metrics only.", "--judge", stages=_JUDGE)  # fmt: skip
@@ -158,6 +162,16 @@ class RunConfig(Record):
     base_url: str | None = _option(
         None, "Model", "Root of an OpenAI-compatible server, for example http://127.0.0.1:8000/v1.",
         "--base-url", "--model-base-url")  # fmt: skip
+    model_args: Parameters = _option(
+        {}, "Model", "For hf/ and vllm/: arguments of lm-eval's model class as key=value,… (dtype, revision, "
+        "tensor_parallel_size, …).", "--model-args", "-M")  # fmt: skip
+    batch_size: str = _option(
+        "auto", "Model", "For hf/ and vllm/: samples an engine works on at once, or auto.")  # fmt: skip
+    thinking: Thinking = _option(
+        "default", "Model", "Tell the model to reason before it answers, or not to, in the way of its family.",
+        "--thinking")  # fmt: skip
+    reasoning_effort: str | None = _option(
+        None, "Model", "How hard to reason, in the provider's words (low, medium, high, …).")  # fmt: skip
     temperature: float | None = _option(
         None, "Model", "Sampling temperature; default: the task's (0.6).", ge=0
     )
@@ -165,9 +179,12 @@ class RunConfig(Record):
     max_tokens: int | None = _option(
         None, "Model", "Most tokens of one answer, reasoning included; default: the task's (32768).", ge=1)  # fmt: skip
     max_context: int | None = _option(
-        None, "Model", "Context length in tokens; answers are shortened and over-long prompts refused by it.", ge=1)  # fmt: skip
+        None, "Model", "Context length in tokens, where the server does not tell it or is to use less.", ge=1)  # fmt: skip
     min_output: int = _option(
         512, "Model", "A sample whose prompt leaves fewer tokens than this is context_overflow and not sent.", ge=1)  # fmt: skip
+    context_policy: ContextPolicy = _option(
+        "error", "Model", "What becomes of such a sample: a failure, or its oldest turns are left out (never ranked).",
+        "--context-policy")  # fmt: skip
     seed: int | None = _option(
         None, "Model", "Seeds the order of work and the draw of --limit, and gives each request a seed of its own.")  # fmt: skip
     gen_kwargs: Parameters = _option(
@@ -185,6 +202,10 @@ class RunConfig(Record):
         None, "Judge", "Default: the protocol's (builtin: 8192).", stages=_JUDGE, ge=1)  # fmt: skip
     judge_max_context: int | None = _option(
         None, "Judge", "Context length of the judge in tokens.", stages=_JUDGE, ge=1)  # fmt: skip
+    judge_thinking: Thinking = _option(
+        "default", "Judge", "As --thinking.", "--judge-thinking", stages=_JUDGE)  # fmt: skip
+    judge_reasoning_effort: str | None = _option(
+        None, "Judge", "As --reasoning-effort.", "--judge-reasoning-effort", stages=_JUDGE)  # fmt: skip
     judge_attempts: int = _option(
         3, "Judge", "How often a judge is asked until its reply holds a verdict.", stages=_JUDGE, ge=1, le=20)  # fmt: skip
     judge_json_schema: bool = _option(
@@ -227,9 +248,13 @@ class RunConfig(Record):
     display: Literal["auto", "live", "plain", "none"] = _option(
         "auto", "Output", "Progress: live on a terminal, plain lines elsewhere, or none.", stages=_ASK)  # fmt: skip
 
+    recipe: Recipe | None = None
+
     @field_validator("*", mode="before")
     @classmethod
     def _plain_value(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and info.field_name in ("thinking", "judge_thinking"):
+            return "on" if value else "off"  # what YAML makes of these words
         if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
             raise ValueError("expected a value, not true or false")
         texts = value if isinstance(value, (list, tuple)) else (value,)
@@ -248,6 +273,13 @@ class RunConfig(Record):
         if match["first"] and int(match["last"]) < int(match["first"]):
             raise ValueError("the range ends before it begins")
         return match.group()
+
+    @field_validator("batch_size", mode="before")
+    @classmethod
+    def _batch_form(cls, value: Any) -> str:
+        if not re.fullmatch(r"auto|[1-9]\d{0,4}", str(value).strip()):
+            raise ValueError("expected a number of samples, or auto")
+        return str(value).strip()
 
     @field_validator("extra_body", "judge_extra_body", "gen_kwargs")
     @classmethod
@@ -278,11 +310,11 @@ class RunConfig(Record):
 
 
 def make_config(values: Mapping[str, Any], file: Path | None = None) -> RunConfig:
-    """Configuration from a YAML file (optional) with `values` on top.
+    """Configuration from a YAML file (optional; also the name of a bundled recipe) with `values` on top.
 
     Raises ConfigError naming the flag or file:line that is wrong.
     """
-    base = load_yaml(file, RunConfig, ConfigError) if file else RunConfig()
+    base = load_yaml(find_config(file), RunConfig, ConfigError) if file else RunConfig()
     given = {name: value for name, value in values.items() if value is not None}
     for name in given:
         if name not in RunConfig.model_fields:

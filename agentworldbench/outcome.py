@@ -18,6 +18,7 @@ from agentworldbench.run_record import JudgeRecord, RunRecord
 from agentworldbench.scoring.metrics import score_observation
 from agentworldbench.stats.aggregate import block, by_domain, macro, rule_results
 from agentworldbench.stats.results import JudgeResults, PredictionResults, Results, Spending
+from agentworldbench.stats.warnings import warnings_of
 from agentworldbench.store import Store
 from agentworldbench.version import __version__
 
@@ -42,6 +43,7 @@ def make_results(store: Store, run: RunRecord, samples: Samples) -> Results:
         predictions=predictions,
         rules=rule_results(groups, metrics, {domain: samples.tasks[domain].primary for domain in groups}),
         judges=judges,
+        warnings=tuple(warnings_of(run, predictions, judges)),
         made_by=__version__,
         made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
     )
@@ -115,6 +117,7 @@ def _verdict(store: Store, prediction: Prediction | None, judge: JudgeRecord, do
 def _prediction_results(store: Store, groups: Groups) -> PredictionResults:
     failures: dict[str, dict[str, int]] = {}
     predicted: dict[str, int] = {}
+    shortened = 0
     served: set[str] = set()
     notes: Counter[str] = Counter()
     examples: dict[str, str] = {}
@@ -129,6 +132,7 @@ def _prediction_results(store: Store, groups: Groups) -> PredictionResults:
                 continue
             served.update(filter(None, [prediction.model_served]))
             notes.update(prediction.notes)
+            shortened += prediction.dropped_turns > 0
             if prediction.failure is None:
                 predicted[domain] += 1
             else:
@@ -138,6 +142,7 @@ def _prediction_results(store: Store, groups: Groups) -> PredictionResults:
     return PredictionResults(
         samples={domain: len(refs) for domain, refs in groups.items()},
         predicted=predicted,
+        shortened=shortened,
         failures=failures,
         served=tuple(sorted(served)),
         examples=dict(sorted(examples.items())),

@@ -10,21 +10,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from agentworldbench.config import RunConfig
 from agentworldbench.dataset import Dataset, open_dataset
+from agentworldbench.engine.budget import Room
 from agentworldbench.engine.steps import Predictor
 from agentworldbench.errors import ConfigError
 from agentworldbench.models import Connection, Model, create_model
 from agentworldbench.observation import EXTRACTION
 from agentworldbench.protocol import PROTOCOLS, Protocol
-from agentworldbench.records import SampleRef, Sampling, digest, sha256_text
+from agentworldbench.records import SampleRef, Sampling
 from agentworldbench.run_record import DataSection, PredictSection, SelectionRecord
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.selection import select
 from agentworldbench.sources import Source, resolve_source
-from agentworldbench.task import Task, is_bundled
+from agentworldbench.task import Task, is_bundled, load_tasks
+from agentworldbench.texts import digest, sha256_text
 
 MODEL_KEYS = ("AWB_API_KEY", "OPENAI_API_KEY")
 JUDGE_KEYS = ("AWB_JUDGE_API_KEY", "AWB_API_KEY", "OPENAI_API_KEY")
@@ -80,19 +82,54 @@ def make_plan(config: RunConfig) -> Plan:
         )
     protocol = PROTOCOLS[config.protocol]
     samples = open_samples(config)
-    connection = Connection(config.base_url, config.timeout, MODEL_KEYS, config.max_context)
-    model = create_model(config.model, connection, samples.tasks)
+    model, switches = _open_model(config, samples.tasks)
     predictor = Predictor(
         model=model,
         tasks=samples.tasks,
-        sampling=lambda ref, epoch: request_sampling(config, samples.tasks[ref.domain], ref, epoch),
-        min_output=config.min_output,
+        sampling=lambda ref, epoch: request_sampling(config, samples.tasks[ref.domain], switches, ref, epoch),
+        room=Room(config.min_output, config.context_policy),
     )
-    predict = _predict_section(config, samples, model)
+    predict = _predict_section(config, samples, model, switches)
     selection = _selection(config, samples)
     path = config.output.expanduser() if config.output else _default_path(config, model, predict, selection)
     judges = make_judges(config, protocol, samples.tasks)
     return Plan(config, protocol, samples, predictor, judges, path, predict, selection)
+
+
+def _open_model(config: RunConfig, tasks: Mapping[str, Task]) -> tuple[Model, dict[str, Any]]:
+    """The model of a configuration, and the parameters that its flags about thinking stand for."""
+    assert config.model, "asked for only where there is one"
+    batch: int | Literal["auto"] = "auto" if config.batch_size == "auto" else int(config.batch_size)
+    flags = ("temperature", "top_p", "max_tokens")
+    added = {name: value for name, value in config.gen_kwargs.items() if name not in flags}
+    connection = Connection(
+        config.base_url,
+        config.timeout,
+        MODEL_KEYS,
+        config.max_context,
+        config.model_args,
+        batch,
+        added | config.extra_body,
+    )
+    model = create_model(config.model, connection, tasks)
+    return model, model.switches(config.thinking, config.reasoning_effort)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The models of a configuration without any data: for looking at them. `sampling` is the model's."""
+
+    model: Model | None
+    sampling: Sampling
+    judges: tuple[Judge, ...]
+
+
+def open_roles(config: RunConfig) -> Roles:
+    """Model and judges of a configuration, with the sampling of its first task."""
+    tasks = load_tasks(config.tasks)
+    judges = make_judges(config, PROTOCOLS[config.protocol], tasks)
+    model, switches = _open_model(config, tasks) if config.model else (None, {})
+    return Roles(model, request_sampling(config, next(iter(tasks.values())), switches), judges)
 
 
 def make_judges(config: RunConfig, protocol: Protocol, tasks: Mapping[str, Task]) -> tuple[Judge, ...]:
@@ -106,19 +143,26 @@ def make_judges(config: RunConfig, protocol: Protocol, tasks: Mapping[str, Task]
         if name.startswith(("baseline/", "replay/")):
             raise ConfigError(f"--judge {name}: a judge must be a model that can be asked")
         connection = Connection(
-            config.judge_url(position), config.timeout, JUDGE_KEYS, config.judge_max_context
+            config.judge_url(position),
+            config.timeout,
+            JUDGE_KEYS,
+            config.judge_max_context,
+            parameters=config.judge_extra_body,
         )
         if name.startswith("openai-api/") and not connection.base_url:
             raise ConfigError(
                 f"--judge {name}: --judge-base-url is missing (for example http://127.0.0.1:8000/v1)"
             )
+        model = create_model(name, connection, tasks)
+        switches = model.switches(config.judge_thinking, config.judge_reasoning_effort)
         temperature = config.judge_temperature
         sampling = Sampling(
             temperature=protocol.judge_temperature if temperature is None else temperature,
             max_tokens=config.judge_max_tokens or protocol.judge_max_tokens,
-            extra=config.judge_extra_body,
+            extra=_merged(switches, config.judge_extra_body),
+            thinking=config.judge_thinking,
+            reasoning_effort=config.judge_reasoning_effort,
         )
-        model = create_model(name, connection, tasks)
         judges.append(
             Judge(model, sampling, protocol, tasks, config.judge_json_schema, config.judge_attempts)
         )
@@ -127,10 +171,17 @@ def make_judges(config: RunConfig, protocol: Protocol, tasks: Mapping[str, Task]
     return tuple(judges)
 
 
-def request_sampling(config: RunConfig, task: Task, ref: SampleRef | None = None, epoch: int = 1) -> Sampling:
+def request_sampling(
+    config: RunConfig,
+    task: Task,
+    switches: Mapping[str, Any],
+    ref: SampleRef | None = None,
+    epoch: int = 1,
+) -> Sampling:
     """Sampling of one request: flags first, then --gen-kwargs, then the task's defaults.
 
-    With --seed each (sample, epoch) has a seed of its own, derived from it.
+    `switches` are the parameters that --thinking and --reasoning-effort stand for; what the user
+    writes into the body by hand wins over them. With --seed each (sample, epoch) has a seed of its own, derived from it.
     """
     named = {
         "temperature": task.generation.temperature,
@@ -147,15 +198,32 @@ def request_sampling(config: RunConfig, task: Task, ref: SampleRef | None = None
     if config.seed is not None and ref is not None:
         seed = int(sha256_text(f"{config.seed}/{ref.id}/{epoch}")[:8], 16) >> 1
     try:
-        return Sampling.model_validate(named | {"seed": seed, "extra": extra | config.extra_body})
+        return Sampling.model_validate(
+            named
+            | {"seed": seed, "extra": _merged(switches, extra | config.extra_body)}
+            | {"thinking": config.thinking, "reasoning_effort": config.reasoning_effort}
+        )
     except ValueError as problem:
         raise ConfigError(f"--gen-kwargs: {str(problem).splitlines()[2].strip()}") from None
 
 
-def _predict_section(config: RunConfig, samples: Samples, model: Model) -> PredictSection:
+def _merged(switches: Mapping[str, Any], by_hand: Mapping[str, Any]) -> dict[str, Any]:
+    """Two sets of body parameters; objects under one name are joined, `by_hand` wins."""
+    both = dict(switches) | dict(by_hand)
+    for name in switches.keys() & by_hand.keys():
+        if isinstance(switches[name], dict) and isinstance(by_hand[name], dict):
+            both[name] = switches[name] | by_hand[name]
+    return both
+
+
+def _predict_section(
+    config: RunConfig, samples: Samples, model: Model, switches: Mapping[str, Any]
+) -> PredictSection:
     """What fixes every prediction of a run; a difference makes another run."""
     source = samples.source
-    sampling = {domain: request_sampling(config, task).described() for domain, task in samples.tasks.items()}
+    sampling = {
+        domain: request_sampling(config, task, switches).described() for domain, task in samples.tasks.items()
+    }
     for some in sampling.values():
         if config.seed is not None:
             some["seed"] = f"derived from {config.seed}, sample id and epoch"
@@ -172,6 +240,7 @@ def _predict_section(config: RunConfig, samples: Samples, model: Model) -> Predi
         sampling=sampling,
         max_context=config.max_context,
         min_output=config.min_output,
+        context_policy=config.context_policy,
     )
 
 

@@ -25,6 +25,13 @@ def mini_folder() -> Path:
     return _PACKAGE / "data" / "mini"
 
 
+def find_config(path: Path) -> Path:
+    """A configuration file as it is named, else the bundled recipe of that name (with or without .yaml)."""
+    recipe = asset("tasks", "models", f"{path.name.removesuffix('.yaml')}.yaml")
+    named = path.parent == Path() or path.parent.parts[-2:] == ("tasks", "models")
+    return recipe if named and not path.exists() and recipe.is_file() else path
+
+
 def read_dotenv() -> None:
     """Take keys from `.env` in the working directory; what the environment has already wins.
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, DataError
+from agentworldbench.models import Model
 from agentworldbench.plan import SELECTION_FIELDS, Plan, Samples, open_samples
 from agentworldbench.run_record import JudgeRecord, PredictSection, RunRecord, SelectionRecord, Session
 from agentworldbench.selection import select
@@ -61,6 +62,17 @@ def continue_run(store: Store, plan: Plan) -> RunRecord:
             "sessions": (*stored.sessions, session),
         }
     )
+
+
+def with_facts(run: RunRecord, plan: Plan, asked: Iterable[Model]) -> RunRecord:
+    """`run.json` with what the models told of themselves, for those that this session asked."""
+    models = list(asked)
+    predictor, facts = plan.predictor, dict[str, Any]()
+    if predictor and predictor.model in models:
+        facts["model_facts"] = predictor.model.facts()
+    judges = {judge.digest(): judge.model.facts() for judge in plan.judges if judge.model in models}
+    session = run.sessions[-1].model_copy(update=facts | {"judge_facts": judges})
+    return run.model_copy(update={"sessions": (*run.sessions[:-1], session)})
 
 
 def _grown(old: PredictSection, new: PredictSection) -> PredictSection:
@@ -164,9 +176,9 @@ def _session(plan: Plan) -> Session:
 
 def _packages() -> dict[str, str]:
     """Versions of what can change an answer or a number."""
-    names = ("litellm", "openai", "pydantic", "numpy", "rapidfuzz", "rouge-score", "huggingface-hub")
+    names = "litellm openai pydantic numpy rapidfuzz rouge-score huggingface-hub lm-eval transformers torch vllm"
     found = {"python": platform.python_version()}
-    for name in names:
+    for name in names.split():
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -29,7 +29,7 @@ from agentworldbench.plan import Plan, make_judges, make_plan
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import Prediction, SampleMetrics, Verdict
 from agentworldbench.resources import read_dotenv
-from agentworldbench.resume import continue_run, reopen_samples
+from agentworldbench.resume import continue_run, reopen_samples, with_facts
 from agentworldbench.run_record import RunRecord
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, locked_store, open_store
@@ -118,7 +118,7 @@ def execute(plan: Plan, watch: Watcher | None = None) -> Run:
     with locked_store(plan.path) as store:
         run = continue_run(store, plan)
         _work(store, plan, run, watch)
-        make_results(store, run, plan.samples)
+        make_results(store, _read_run(store), plan.samples)
     return load_run(plan.path)
 
 
@@ -170,15 +170,17 @@ async def _session(store: Store, plan: Plan, run: RunRecord, patience: Patience,
     units, questions = pipeline.due(plan.samples.refs)
     progress.begin(len(units), len(questions))
     try:
-        if units and plan.predictor:
-            await plan.predictor.model.check()
-        for judge in {question.judge.digest(): question.judge for question in questions}.values():
-            await judge.model.check()
+        asked = [plan.predictor.model] if units and plan.predictor else []
+        asked += [judge.model for judge in plan.judges if any(one.judge is judge for one in questions)]
+        for model in asked:
+            await model.check()
         # Only now: an address or a key that does not work leaves no trace in the run.
         if units or questions or store.read_run() is None:
-            store.write_run(run)
+            store.write_run(with_facts(run, plan, asked))
             store.forget_results()
         await pipeline.run(plan.samples.refs, plan.config.seed)
+        if asked:
+            store.write_run(with_facts(run, plan, asked))  # limits may have been learned meanwhile
     finally:
         await _close(plan.models)
 

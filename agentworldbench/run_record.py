@@ -10,7 +10,38 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from agentworldbench.records import Record
+
+ContextPolicy = Literal["error", "drop-oldest"]
+"""What becomes of a prompt that leaves no room for an answer: a failure, or a shorter history."""
+
+
+class ModelFacts(Record):
+    """What an endpoint or engine tells about the model it serves; None or empty where it does not say.
+
+    `listed` is the model's entry in the server's list, `generation_defaults` what applies to
+    parameters that no request sets. `context` (tokens of prompt and answer together) and
+    `max_output` come with the place they are known from; `prompts_counted` tells whether prompts
+    are measured with the model's own tokenizer, or else estimated. `clock_offset` is by how many
+    seconds the server's clock was ahead.
+    """
+
+    engine: str | None = None
+    engine_version: str | None = None
+    listed: dict[str, Any] = Field(default_factory=dict)
+    revision: str | None = None
+    chat_template_sha256: str | None = None
+    quantization: str | None = None
+    dtype: str | None = None
+    generation_defaults: dict[str, Any] = Field(default_factory=dict)
+    context: int | None = None
+    context_from: str | None = None
+    max_output: int | None = None
+    max_output_from: str | None = None
+    prompts_counted: bool = False
+    clock_offset: float | None = None
 
 
 class DataSection(Record):
@@ -36,7 +67,7 @@ class PredictSection(Record):
     sampling: dict[str, dict[str, Any]]
     max_context: int | None
     min_output: int
-    context_policy: Literal["error"] = "error"
+    context_policy: ContextPolicy = "error"
 
 
 class SelectionRecord(Record):
@@ -80,6 +111,8 @@ class Session(Record):
     packages: dict[str, str]
     model_url: str | None
     judge_urls: dict[str, str | None]
+    model_facts: ModelFacts | None = None
+    judge_facts: dict[str, ModelFacts] = Field(default_factory=dict)
 
 
 class RunRecord(Record):

@@ -231,11 +231,11 @@ def test_a_model_that_swallows_its_cancellation_does_not_hold_the_run(dataset: D
 
 def test_a_prompt_without_room_is_not_sent(dataset: Dataset, store: Store) -> None:
     model, judge = FakeModel(world), FakeModel(verdict)
-    model.context = 100
+    model.limits.context = 100
     work(dataset, store, model, judge_of(judge), refs=dataset.refs[:2])
     assert model.requests == judge.requests == []
     assert [record.failure.kind for record in store.predictions if record.failure] == ["context_overflow"] * 2
-    judge.context = 100
+    judge.limits.context = 100
     work(dataset, store, FakeModel(world), judge_of(judge), refs=dataset.refs[2:4])
     assert [record.failure.kind for record in store.verdicts if record.failure] == ["context_overflow"] * 2
     assert judge.requests == []

@@ -317,7 +317,7 @@ def test_a_waiting_retry_holds_no_connection(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_endpoints_have_limits_of_their_own() -> None:
-    limiters = Limiters(2)
-    assert limiters.of("a") is limiters.of("a")
-    assert limiters.of("a") is not limiters.of("b")
-    assert limiters.of(None) is limiters.of(None)
+    limiters = Limiters()
+    assert limiters.of("a", 2) is limiters.of("a", 2)
+    assert limiters.of("a", 2) is not limiters.of("b", 2)
+    assert limiters.of(None, 2) is limiters.of(None, 2)

@@ -188,6 +188,7 @@ def test_what_is_not_known_is_not_written(tmp_path: Path) -> None:
         "epoch": 1,
         "tool_calls": False,
         "usage": {"prompt_tokens": 3},
+        "dropped_turns": 0,
         "adapted": {},
         "prompt_sha256": "p",
         "attempts": [],

@@ -22,10 +22,11 @@ from agentworldbench.models import Connection, create_model
 from agentworldbench.plan import make_judges
 from agentworldbench.prompts import VERDICT_SCHEMA, judge_prompt_hashes
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.records import OFFICIAL_DOMAINS, Sampling, digest, sha256_text
+from agentworldbench.records import OFFICIAL_DOMAINS, Sampling
 from agentworldbench.resources import asset
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.task import load_task, load_tasks
+from agentworldbench.texts import digest, sha256_text
 
 TASKS = load_tasks()
 URL = "http://127.0.0.1:9/v1"
@@ -153,6 +154,10 @@ def test_a_system_prompt_is_named_beside_the_digest(own_prompts: Path) -> None:
     assert new["web"] == after.system_sha256("web") == sha256_text("Other words.")
 
 
+DEFAULTS = Sampling().described()
+"""Every parameter as the server's default."""
+
+
 def test_what_is_recorded_of_a_judge() -> None:
     judge = judge_of(as_json=True, top_p=0.5, extra={"top_k": 1})
     record = judge.record()
@@ -162,7 +167,7 @@ def test_what_is_recorded_of_a_judge() -> None:
         "identity": {"backend": "openai-api", "name": "m"},
         "protocol": "builtin",
         "protocol_version": 1,
-        "sampling": {"temperature": 0.0, "top_p": 0.5, "seed": "server default", "max_tokens": 100, "top_k": 1},
+        "sampling": DEFAULTS | {"temperature": 0.0, "top_p": 0.5, "max_tokens": 100, "top_k": 1},
         "schema_sha256": digest(VERDICT_SCHEMA),
         "prompts": judge_prompt_hashes(True),
         "system_prompts": {domain: judge.system_sha256(domain) for domain in TASKS},

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from agentworldbench.models import Connection, create_model
 from agentworldbench.models.adapt import Adaptation
-from agentworldbench.models.failures import kind_of, output_limit
+from agentworldbench.models.failures import kind_of
+from agentworldbench.models.lengths import output_limit
 from agentworldbench.records import CallFailure, Completion, Sampling
 from tests.helpers.asking import TASKS, ask_many, ask_once, cases, make_request
 from tests.helpers.scripted_server import ChatCall, Reply, Script, refuse_parameter
@@ -125,7 +126,7 @@ def test_a_limit_is_a_positive_number_or_none(message: str) -> None:
 
 def test_the_longest_answer_is_known_from_the_price_table_alone() -> None:
     there = Connection(base_url="http://127.0.0.1:9/v1")
-    assert create_model("openai/gpt-4o", Connection(), TASKS).max_output == 16384
+    assert create_model("openai/gpt-4o", Connection(), TASKS).limits.max_output == 16384
     for name, connection in (("openai/nameless", there), ("openai-api/gpt-4o", there)):
-        assert create_model(name, connection, TASKS).max_output is None
-    assert create_model("baseline/empty", Connection(), TASKS).max_output is None
+        assert create_model(name, connection, TASKS).limits.max_output is None
+    assert create_model("baseline/empty", Connection(), TASKS).limits.max_output is None

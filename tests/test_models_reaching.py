@@ -174,13 +174,13 @@ def test_check_learns_the_context_where_the_server_tells_it(name: str) -> None:
     models, context = LISTS[name]
     with ScriptedServer(ok, models=models) as server:
         model = check(server.base_url)
-    assert model.context == context
+    assert model.limits.context == context
     assert (server.model_requests, server.calls) == (1, ())
 
 
 def test_a_context_given_by_the_user_wins() -> None:
     with ScriptedServer(ok, models=[{"id": "tiny", "max_model_len": 4096}]) as server:
-        assert check(server.base_url, max_context=1000).context == 1000
+        assert check(server.base_url, max_context=1000).limits.context == 1000
 
 
 def test_check_refuses_a_bad_key_without_printing_it() -> None:

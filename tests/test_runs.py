@@ -151,7 +151,7 @@ def test_requests_and_tokens_are_those_of_the_server(
     run, server = failed
     assert run.results is not None
     for judge, records, kinds in (
-        (False, run.predictions(), {4}),
+        (False, run.predictions(), {2, 4}),  # a refusal for length is believed at the second time
         (True, run.verdicts(), set(JUDGE_FAILURES)),
     ):
         calls = by_prompt(server, judge)

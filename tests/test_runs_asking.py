@@ -15,6 +15,7 @@ import pytest
 from agentworldbench.engine import retry
 from agentworldbench.errors import CredentialsError
 from agentworldbench.models import adapt
+from agentworldbench.records import Sampling
 from agentworldbench.run import evaluate
 from tests.helpers.asking import KEY, set_key
 from tests.helpers.official_folder import Manifest, make_official_folder
@@ -53,8 +54,8 @@ def test_the_manifest_says_what_was_sent(data: Manifest, tmp_path: Path) -> None
         run = evaluate(**options(server, tmp_path / "run", data.folder, tasks="terminal,web", **more))
     sampling = run.record.predict.sampling
     assert sampling["terminal"] == sampling["web"] == {
+        **Sampling().described(),
         "temperature": 0.0,
-        "top_p": "server default",
         "max_tokens": 32768,
         "seed": "derived from 3, sample id and epoch",
         "top_k": 20,
@@ -66,12 +67,7 @@ def test_the_manifest_says_what_was_sent(data: Manifest, tmp_path: Path) -> None
     assert len({body["seed"] for body in worlds}) == len(worlds) == 4
     judge = run.record.judges[0].sampling
     bodies = [call.body for call in server.calls if call.model == "judge"]
-    assert judge == {
-        "temperature": 0.0,
-        "top_p": "server default",
-        "seed": "server default",
-        "max_tokens": 8192,
-    }
+    assert judge == Sampling().described() | {"temperature": 0.0, "max_tokens": 8192}
     assert all((body["temperature"], body["max_tokens"]) == (0.0, 8192) for body in bodies)
     assert all("seed" not in body and "top_p" not in body for body in bodies)
 

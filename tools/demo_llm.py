@@ -112,13 +112,16 @@ def install(folder: Path) -> Path:
 
 
 @contextmanager
-def server(packages: Path, log: Path, key: str) -> Iterator[str]:
-    """A running server; yields its base URL. It is ended on the way out, and nothing else is."""
+def server(packages: Path, log: Path, key: str, context: int = CONTEXT) -> Iterator[str]:
+    """A running server with `context` tokens a slot; yields its base URL.
+
+    It is ended on the way out, and nothing else is.
+    """
     port = _free_port()
     binary = packages / SERVER
     threads = min(SLOTS, len(os.sched_getaffinity(0)))
     command = [str(binary), "-m", str(packages / WEIGHTS), "--alias", NAME]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--ctx-size", str(CONTEXT * SLOTS)]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--ctx-size", str(context * SLOTS)]
     command += ["--parallel", str(SLOTS), "--threads", str(threads), "--jinja", "--n-gpu-layers", "0"]
     # The key makes sure that a request reaches this server and no other that took the port.
     environment = os.environ | {"LLAMA_API_KEY": key, "LD_LIBRARY_PATH": str(binary.parent)}

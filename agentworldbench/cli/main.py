@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
-from agentworldbench.cli import data, leaderboard, run, tasks
+from agentworldbench.cli import data, doctor, leaderboard, run, tasks
 from agentworldbench.cli.lazy import LazyGroup
 from agentworldbench.errors import AwbError, Interrupted
 from agentworldbench.resources import read_dotenv
@@ -33,6 +33,7 @@ app = typer.Typer(
     },
 )
 run.register(app)
+doctor.register(app)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(data.app, name="data")
 app.add_typer(leaderboard.app, name="leaderboard")

@@ -20,7 +20,8 @@ from pydantic.fields import FieldInfo
 from agentworldbench.config import PANELS, RunConfig, Stage
 
 ConfigFile = typer.Option(
-    "--config", "-C", help="YAML file with the same names as the flags (underscores); flags win.",
+    "--config", "-C", help="YAML file with the same names as the flags (underscores), or a bundled recipe "
+    "such as qwen-agentworld-35b-a3b; flags win.",
     rich_help_panel="Start here", show_default=False,
 )  # fmt: skip
 
@@ -57,7 +58,7 @@ def with_options(
 
 
 def _in_panel_order() -> list[tuple[str, FieldInfo]]:
-    fields = RunConfig.model_fields.items()
+    fields = [item for item in RunConfig.model_fields.items() if item[1].json_schema_extra]
     return sorted(fields, key=lambda item: PANELS.index(_face(item[1])["panel"]))
 
 
@@ -112,6 +113,7 @@ def _metavar(name: str, kind: Any, choices: tuple[str, ...]) -> str | None:
     if kind is bool:
         return None
     known = {"model": "MODEL", "judge": "MODEL", "limit": "N|F|A-B", "tasks": "DOMAINS", "data": "DATA"}
+    known |= {"model_args": "K=V,…", "gen_kwargs": "K=V,…", "batch_size": "N|auto"}
     if name in known:
         return known[name]
     if choices:

@@ -82,13 +82,26 @@ def _evaluate(config: RunConfig) -> None:
 
 def _carry_out(plan: Plan) -> None:
     from agentworldbench.cli.display import display
+    from agentworldbench.errors import EndpointError
     from agentworldbench.run import execute
 
     if _announce(plan):
         return
-    with display(plan.config.display) as watch:
-        finished = execute(plan, watch)
+    try:
+        with display(plan.config.display) as watch:
+            finished = execute(plan, watch)
+    except EndpointError:
+        _say_server(plan.config)
+        raise
     _report(finished, plan.config)
+
+
+def _say_server(config: RunConfig) -> None:
+    """How the recipe's server is started, when none answers."""
+    if config.recipe and config.recipe.server:
+        _say(f"The recipe's server ({config.recipe.needs}) is started with:")
+        for line in config.recipe.server.rstrip().split("\n"):
+            _say(f"    {line}")
 
 
 def _announce(plan: Plan) -> bool:
@@ -96,6 +109,8 @@ def _announce(plan: Plan) -> bool:
     from agentworldbench.errors import ConfigError
     from agentworldbench.estimate import estimate
 
+    if plan.config.recipe:
+        _say(f"Recipe of {plan.config.recipe.published}, as the published table names it.")
     _say(_data_line(plan))
     if not plan.judges:
         _say("No --judge: predictions and rule metrics only; nothing is spent on judging.")

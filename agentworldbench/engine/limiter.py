@@ -46,10 +46,9 @@ class Limiter:
 class Limiters:
     """One `Limiter` per endpoint, made when first asked for."""
 
-    def __init__(self, connections: int) -> None:
-        self._connections = connections
+    def __init__(self) -> None:
         self._by_endpoint: dict[str, Limiter] = {}
 
-    def of(self, endpoint: str | None) -> Limiter:
-        """The endpoint's limiter; models without an endpoint share an ample one."""
-        return self._by_endpoint.setdefault(endpoint or "", Limiter(self._connections))
+    def of(self, endpoint: str | None, connections: int) -> Limiter:
+        """The endpoint's limiter, made for `connections` at once; models without an endpoint share one."""
+        return self._by_endpoint.setdefault(endpoint or "", Limiter(connections))

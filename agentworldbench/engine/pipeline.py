@@ -74,7 +74,7 @@ class Pipeline:
         self._progress = progress
         self._epochs = range(1, epochs + 1)
         self._repeats = range(1, repeats + 1)
-        self._limiters = Limiters(patience.max_connections)
+        self._limiters = Limiters()
         self._queue: asyncio.Queue[Question | None] = asyncio.Queue()
 
     def due(self, refs: Sequence[SampleRef]) -> tuple[list[Unit], list[Question]]:
@@ -96,19 +96,31 @@ class Pipeline:
         predictions = len(refs) * len(self._epochs)
         self._progress.predictions.total = predictions
         self._progress.verdicts.total = predictions * len(self._judges) * len(self._repeats)
-        trajectories = iter(in_order(refs, seed))
-        judging = self._patience.max_connections if self._judges else 0
+        trajectories = iter(self._in_hand(in_order(refs, seed)))
+        judging = max((self._workers(judge.model) for judge in self._judges), default=0)
+        model = self._predictor.model if self._predictor else None
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(judging):
                     group.create_task(self._judge_worker())
                 async with asyncio.TaskGroup() as predicting:
-                    for _ in range(self._patience.max_connections):
+                    for _ in range(self._workers(model)):
                         predicting.create_task(self._predict_worker(trajectories))
                 for _ in range(judging):
                     self._queue.put_nowait(None)
         except BaseExceptionGroup as problems:
             raise _first_error(problems) from problems
+
+    def _workers(self, model: Model | None) -> int:
+        """Requests to have under way: as many as there are connections, or as an engine here works on."""
+        return (model.batch if model else None) or self._patience.max_connections
+
+    def _in_hand(self, trajectories: Iterable[tuple[SampleRef, ...]]) -> Iterator[tuple[SampleRef, ...]]:
+        """What one worker does in a row: a trajectory; for an engine in this process, which fills its
+        batches from all samples and profits from no turn before, a single sample."""
+        single = self._predictor is not None and self._predictor.model.batch is not None
+        for turns in trajectories:
+            yield from ((ref,) for ref in turns) if single else (turns,)
 
     def _units(self, refs: Iterable[SampleRef]) -> Iterator[Unit]:
         """Epoch after epoch of the given samples."""
@@ -180,7 +192,7 @@ class Pipeline:
             await asyncio.sleep(0)
 
     async def _ask(self, model: Model, request: Request) -> Answer:
-        limiter = self._limiters.of(model.endpoint)
+        limiter = self._limiters.of(model.endpoint, self._workers(model))
         return await ask(model, request, limiter, self._patience.max_retries, self._progress)
 
 

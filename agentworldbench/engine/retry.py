@@ -25,6 +25,7 @@ from agentworldbench.records import (
     Attempt,
     CallFailure,
     Completion,
+    ContextLimit,
     Failure,
     FailureKind,
     Request,
@@ -32,7 +33,7 @@ from agentworldbench.records import (
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 60.0
-MOST: Final = {FailureKind.TIMEOUT: 2, FailureKind.MALFORMED_RESPONSE: 3}
+MOST: Final = {FailureKind.TIMEOUT: 2, FailureKind.MALFORMED_RESPONSE: 3, FailureKind.EMPTY: 2}
 """A request that ended so this often is not sent again: each attempt may have been paid."""
 MAX_REFUSED: Final = 5
 """So many bad requests before a model's first answer are no matter of single samples."""
@@ -40,11 +41,15 @@ MAX_REFUSED: Final = 5
 
 @dataclass(frozen=True)
 class Answer:
-    """What asking brought: a completion or a failure, and all attempts in order."""
+    """What asking brought: a completion or a failure, and all attempts in order.
+
+    `limit` holds what a refusal for length said about it.
+    """
 
     outcome: Completion | Failure
     attempts: tuple[Attempt, ...]
     seconds: float
+    limit: ContextLimit | None = None
 
 
 async def ask(
@@ -69,7 +74,7 @@ async def ask(
         if failure.status is not None:
             limiter.reached = True
         if not _again(failure, attempts, limiter, max_retries, model):
-            return Answer(failure, tuple(attempts), seconds)
+            return Answer(failure, tuple(attempts), seconds, outcome.limit)
         wait = _wait(outcome, len(attempts))
         if failure.kind is FailureKind.RATE_LIMIT:
             limiter.pause(wait)
@@ -132,7 +137,9 @@ def _again(
             raise _refuses_all(failure, model)
     if failure.kind in MOST and sum(item.outcome == failure.kind for item in attempts) >= MOST[failure.kind]:
         return False
-    return (failure.kind in TRANSIENT or may_return) and len(attempts) <= max_retries
+    # A reply without text is an answer; as a failure of the call its tokens were lost on the way.
+    curable = failure.kind in TRANSIENT or failure.kind is FailureKind.EMPTY or may_return
+    return curable and len(attempts) <= max_retries
 
 
 def _wait(outcome: CallFailure, attempts: int) -> float:

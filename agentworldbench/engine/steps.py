@@ -2,19 +2,18 @@
 
 `predict` asks the model and makes a `Prediction`; `judge` asks a judge, again when its reply holds
 no verdict, and makes a `Verdict`. Neither raises for what a model did: failures become records.
-How a request is sent (limits, retries) is passed in as `Asker`.
+How a request is sent (connections, retries) is passed in as `Asker`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agentworldbench.engine.budget import allowed_output
+from agentworldbench.engine.budget import Asked, Asker, Room, ask_within
 from agentworldbench.engine.progress import spent
-from agentworldbench.engine.retry import Answer
 from agentworldbench.models import Model
 from agentworldbench.observation import read_reply
 from agentworldbench.prompts import messages_sha256, predict_messages
@@ -28,24 +27,21 @@ from agentworldbench.records import (
     SampleRef,
     Sampling,
     Verdict,
-    sha256_text,
 )
 from agentworldbench.scoring.judge import ASK_AGAIN, Judge
 from agentworldbench.scoring.verdict import ReadVerdict
 from agentworldbench.task import Task
-
-Asker = Callable[[Model, Request], Awaitable[Answer]]
-"""Sends one request with limits and retries."""
+from agentworldbench.texts import sha256_text
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """The model under test, its sampling for a sample, and the least output worth asking for."""
+    """The model under test, its sampling for a sample, and what to do where its context is short."""
 
     model: Model
     tasks: Mapping[str, Task]
     sampling: Callable[[SampleRef, int], Sampling]
-    min_output: int
+    room: Room
 
 
 async def predict(predictor: Predictor, sample: Sample, epoch: int, asker: Asker) -> Prediction:
@@ -61,26 +57,25 @@ async def predict(predictor: Predictor, sample: Sample, epoch: int, asker: Asker
         "started_at": _now(),
         "notes": sample.ref.flags,
     }
-    allowed = allowed_output(
-        messages, sampling.max_tokens, model.context, predictor.min_output, model.max_output
-    )
-    if isinstance(allowed, Failure):
-        return Prediction(**record, failure=allowed, cost_usd=0.0)
-    request = Request(
-        sample=sample,
-        messages=messages,
-        sampling=sampling.model_copy(update={"max_tokens": allowed}),
-        epoch=epoch,
-    )
-    answer = await asker(model, request)
-    record |= _sending(answer, allowed)
-    if isinstance(answer.outcome, Failure):
-        return Prediction(**record, failure=answer.outcome)
-    completion = answer.outcome
+    request = Request(sample=sample, messages=messages, sampling=sampling, epoch=epoch)
+    asked = await ask_within(model, request, predictor.room, asker)
+    if isinstance(asked, Failure):
+        return Prediction(**record, failure=asked, cost_usd=0.0)
+    record |= _sending(asked)
+    completion = asked.answer.outcome
+    if isinstance(completion, Failure):
+        return Prediction(**record, failure=completion)
     task = predictor.tasks[sample.ref.domain]
-    observation, reasoning, failure = read_reply(completion, task.prediction_tag, task.markers.observation)
-    record |= _reply(completion, sample.ref.flags) | {"reasoning": reasoning}
-    return Prediction(**record, observation=observation, text=completion.text, failure=failure)
+    read = read_reply(
+        completion,
+        task.prediction_tag,
+        task.markers.observation,
+        stops_sent=bool(sampling.extra.get("stop")),
+    )
+    thinking = _thinking_notes(sampling, completion, read.reasoning)
+    notes = (*sample.ref.flags, *asked.notes, *read.notes, *thinking)
+    record |= _reply(completion, notes) | {"reasoning": read.reasoning}
+    return Prediction(**record, observation=read.observation, text=completion.text, failure=read.failure)
 
 
 async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: int, asker: Asker) -> Verdict:
@@ -102,26 +97,23 @@ async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: in
         "prompt_sha256": messages_sha256(request.messages),
         "started_at": _now(),
     }
-    model, sampling = judge.model, request.sampling
-    allowed = allowed_output(
-        request.messages, sampling.max_tokens, model.context, judge.min_output, model.max_output
-    )
-    if isinstance(allowed, Failure):
-        return Verdict(**record, failure=allowed, cost_usd=0.0)
-    request = request.model_copy(update={"sampling": sampling.model_copy(update={"max_tokens": allowed})})
     earlier: tuple[Attempt, ...] = ()
-    for asked in range(1, judge.attempts + 1):
-        answer = await asker(model, request)
-        record |= _sending(answer, allowed, earlier)
-        if isinstance(answer.outcome, Failure):
-            return Verdict(**record, failure=answer.outcome)
-        completion = answer.outcome
+    attempt = 0
+    while True:
+        attempt += 1
+        asked = await ask_within(judge.model, request, Room(judge.min_output), asker)
+        if isinstance(asked, Failure):
+            return Verdict(**{"cost_usd": 0.0} | record, failure=asked)
+        record |= _sending(asked, earlier)
+        completion = asked.answer.outcome
+        if isinstance(completion, Failure):
+            return Verdict(**record, failure=completion)
         read = judge.read(completion, sample, observation)
-        if isinstance(read, ReadVerdict) or read.kind not in ASK_AGAIN or asked == judge.attempts:
+        if isinstance(read, ReadVerdict) or read.kind not in ASK_AGAIN or attempt == judge.attempts:
             break
         unread = {"outcome": read.kind, "message": read.message, "reply": completion.text}
-        earlier += (*answer.attempts[:-1], answer.attempts[-1].model_copy(update=unread))
-    record |= _reply(completion, ()) | {"reply": completion.text, "reasoning": completion.reasoning}
+        earlier += (*asked.attempts[:-1], asked.attempts[-1].model_copy(update=unread))
+    record |= _reply(completion, asked.notes) | {"reply": completion.text, "reasoning": completion.reasoning}
     if isinstance(read, Failure):
         return Verdict(**record, failure=read)
     if read.found != "tag":
@@ -129,15 +121,29 @@ async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: in
     return Verdict(**record, scores=read.scores, strengths=read.strengths, weaknesses=read.weaknesses)
 
 
-def _sending(answer: Answer, allowed: int | None, earlier: tuple[Attempt, ...] = ()) -> dict[str, Any]:
+def _thinking_notes(sampling: Sampling, completion: Completion, reasoning: str | None) -> tuple[str, ...]:
+    """Whether the answer shows that the model did not do as --thinking says."""
+    thought = bool(reasoning or completion.usage.reasoning_tokens)
+    if sampling.thinking == "on" and not thought:
+        return ("no reasoning came back although --thinking is on",)
+    if sampling.thinking == "off" and thought:
+        return ("reasoning came back although --thinking is off",)
+    return ()
+
+
+def _sending(asked: Asked, earlier: tuple[Attempt, ...] = ()) -> dict[str, Any]:
     """How an answer was obtained; a single good attempt says nothing that the record does not."""
-    attempts = (*earlier, *answer.attempts)
+    attempts, fitted = (*earlier, *asked.attempts), asked.fitted
     usage, cost = spent(attempts)
     return {
-        "max_tokens": allowed,
+        "prompt_sha256": messages_sha256(fitted.request.messages),
+        "max_tokens": fitted.request.sampling.max_tokens,
+        "prompt_tokens": fitted.prompt_tokens if fitted.prompt_tokens_from else None,
+        "prompt_tokens_from": fitted.prompt_tokens_from,
+        "dropped_turns": fitted.dropped_turns,
         "usage": usage,
         "cost_usd": cost,
-        "seconds": round(answer.seconds, 3),
+        "seconds": round(asked.answer.seconds, 3),
         "attempts": attempts if len(attempts) > 1 or attempts[0].outcome != "ok" else (),
     }
 

@@ -2,6 +2,8 @@
 
 baseline/NAME           anchors without a model
 replay/RUN|FILE         stored answers
+hf/REPO|PATH            transformers in this process, built by lm-eval's class
+vllm/REPO|PATH          vLLM in this process, likewise (LiteLLM's provider of that name is hosted_vllm/)
 openai-api/NAME         an OpenAI-compatible server at --base-url
 NAME with --base-url    the same, when NAME's first part is no LiteLLM provider
 anything else           LiteLLM, as it stands
@@ -18,7 +20,7 @@ from agentworldbench.models.base import Connection, Model, root_url
 from agentworldbench.models.providers import LITELLM_PROVIDERS
 from agentworldbench.task import Task
 
-SCHEMES: Final = ("baseline", "replay", "openai-api")
+SCHEMES: Final = ("baseline", "replay", "hf", "vllm", "openai-api")
 
 
 def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -> Model:
@@ -27,8 +29,10 @@ def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -
     scheme, slash, rest = name.partition("/")
     if scheme in SCHEMES and not rest:
         raise ConfigError(f"model '{name}': a name must follow '{scheme}/'")
-    if scheme in ("baseline", "replay") and connection.base_url:
+    if scheme in SCHEMES[:-1] and connection.base_url:
         raise ConfigError(f"model '{name}': takes no --base-url")
+    if connection.model_args and scheme not in ("hf", "vllm"):
+        raise ConfigError(f"model '{name}': --model-args are for hf/ and vllm/")
     if scheme == "baseline":
         from agentworldbench.models.baseline import BaselineModel
 
@@ -37,6 +41,10 @@ def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -
         from agentworldbench.models.replay import ReplayModel
 
         return ReplayModel(name)
+    if scheme in ("hf", "vllm"):
+        from agentworldbench.models.in_process import InProcessModel
+
+        return InProcessModel(name, connection, "hf" if scheme == "hf" else "vllm")
     if scheme == "openai-api" or (connection.base_url and not (slash and scheme in LITELLM_PROVIDERS)):
         from agentworldbench.models.openai_api import OpenAIModel
 

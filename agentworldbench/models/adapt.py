@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentworldbench.models.failures import output_limit
+from agentworldbench.models.lengths import output_limit
 
 FIRST_REQUEST_HEAD_START: Final = 5.0
 """Seconds that other requests wait for the outcome of the first; a refusal comes at once."""
@@ -28,7 +28,8 @@ _OPTIONAL: Final = ("temperature", "top_p", "seed", "response_format")
 _LENGTH: Final = ("max_tokens", "max_completion_tokens")
 _REFUSAL = re.compile(
     r"unsupported|not supported|does(n't| not) support|unrecognized|unexpected|not permitted|only the default|"
-    r"unknown (parameter|field|name)|deprecated|not allowed|extra inputs|don't support|isn't supported",
+    r"unknown (parameter|field|name)|deprecated|not allowed|extra inputs|don't support|isn't supported|"
+    r"may only be set|must be (set to )?1\b|only (temperature=)?1 is",
     re.IGNORECASE,
 )
 
@@ -55,6 +56,8 @@ def _note(name: str, instead: Any) -> str:
         return f"{name} not accepted by the endpoint: sent without"
     if isinstance(instead, str):
         return f"{name} sent as {instead}"
+    if name == "thinking.budget_tokens":
+        return f"{name} lowered to {instead}, half of the longest answer"
     return f"{name} lowered to {instead}, the most that the endpoint takes"
 
 
@@ -79,6 +82,7 @@ class Adaptation:
         for name in _LENGTH:
             if self._most is not None and _number(adapted.get(name)) > self._most:
                 adapted[name] = changes[name] = self._most
+        changes |= _shorter_thinking(adapted)
         return Adapted(adapted, changes | dict.fromkeys(dropped))
 
     def learn(self, sent: dict[str, Any], message: str) -> bool:
@@ -118,6 +122,15 @@ class Adaptation:
             except TimeoutError:
                 self._settled.set()
             yield
+
+
+def _shorter_thinking(body: dict[str, Any]) -> dict[str, Any]:
+    """Halve the answer's room where a thinking budget would not fit in it, which providers refuse."""
+    thinking, room = body.get("thinking"), max(_number(body.get(name)) for name in _LENGTH)
+    if not isinstance(thinking, dict) or not 0 < room <= _number(thinking.get("budget_tokens")):
+        return {}
+    body["thinking"] = {**thinking, "budget_tokens": room // 2}
+    return {"thinking.budget_tokens": room // 2}
 
 
 def _names(message: str, parameter: str) -> bool:

@@ -8,32 +8,71 @@ request and reports. Backends that cannot work at all (no key, no server) raise 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from agentworldbench.records import CallFailure, Completion, Request, scrub
+from agentworldbench.errors import ConfigError
+from agentworldbench.records import CallFailure, Completion, Request, Thinking
+from agentworldbench.run_record import ModelFacts
+from agentworldbench.texts import scrub
+
+
+@dataclass
+class Limits:
+    """Context length (prompt and answer together) and longest answer in tokens, as far as they are known.
+
+    Both are learned: from the user, a table, the server's own words, its refusals. The smaller of
+    two values counts, since a request must keep to both; `*_from` tells where the value is from.
+    `proven` is the longest exchange that has been answered: no context is shorter than that. `density`
+    is the fewest tokens that a prompt had for each one estimated, among those too short to be cut.
+    """
+
+    proven: int = 0
+    context: int | None = None
+    context_from: str | None = None
+    max_output: int | None = None
+    max_output_from: str | None = None
+    density: float | None = None
+
+    def learn_context(self, tokens: int | None, source: str) -> None:
+        """Take over a context length, unless a smaller one is known or a longer one proven."""
+        known = self.context is not None and self.context <= (tokens or 0)
+        if tokens is not None and tokens > self.proven and not known:
+            self.context, self.context_from = tokens, source
+
+    def learn_output(self, tokens: int | None, source: str) -> None:
+        """Take over a longest answer, unless a shorter one is known."""
+        if tokens is not None and tokens > 0 and (self.max_output is None or tokens < self.max_output):
+            self.max_output, self.max_output_from = tokens, source
 
 
 class Model(Protocol):
     """A model or judge.
 
     `name` is what the user wrote; `url` the server's address as it may be shown; `endpoint` groups
-    models that share limits (None: no limit); `context` is the context length and `max_output` the
-    longest answer, in tokens, where they are known; `local` models answer without any server and
-    are neither retried nor paid.
+    models that share a limit of requests in flight (None: no limit); `limits` grow with what is
+    learned; `local` models answer without any server and are neither retried nor paid; `batch` is
+    how many requests an engine in this process wants at once (None: as many as there are connections).
     """
 
     name: str
     url: str | None
     endpoint: str | None
-    context: int | None
-    max_output: int | None
+    limits: Limits
     local: bool
+    batch: int | None
 
     async def check(self) -> None:
-        """Contact the endpoint once, cheaply. Raises EndpointError or CredentialsError."""
+        """Contact the endpoint (or load the engine) and learn what it tells of the model.
+
+        Raises EndpointError, CredentialsError or ConfigError.
+        """
+
+    async def count(self, request: Request) -> int | None:
+        """Tokens of the request's prompt by the model's own tokenizer and chat template; None: unknown."""
 
     async def generate(self, request: Request) -> Completion | CallFailure:
         """Send one request and report what came of it."""
@@ -47,18 +86,79 @@ class Model(Protocol):
         A server may move between two sessions of one run: its URL is `url`.
         """
 
+    def facts(self) -> ModelFacts:
+        """What is known of the model by now, for the session's record."""
+
+    def switches(self, thinking: Thinking, effort: str | None) -> dict[str, Any]:
+        """Body parameters that ask this model to think, not to think, or how hard.
+
+        Raises ConfigError where it cannot be asked that.
+        """
+
     def price(self) -> tuple[float, float] | None:
         """(USD per prompt token, USD per completion token), or None when unknown."""
 
 
+class LocalAnswers:
+    """Base of models that hand over answers which exist already: no server, no limits, no cost."""
+
+    name: str
+    url: str | None = None
+    endpoint: str | None = None
+    local: bool = True
+    batch: int | None = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.limits = Limits()
+
+    async def check(self) -> None:
+        """Nothing to contact."""
+
+    async def count(self, request: Request) -> int | None:
+        """No tokenizer."""
+        return None
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def facts(self) -> ModelFacts:
+        """Nothing to tell."""
+        return ModelFacts()
+
+    def switches(self, thinking: Thinking, effort: str | None) -> dict[str, Any]:
+        """Raises ConfigError for anything but the default: there is nobody to tell."""
+        if thinking != "default" or effort:
+            raise ConfigError(f"model '{self.name}': takes no --thinking and no --reasoning-effort")
+        return {}
+
+    def price(self) -> tuple[float, float] | None:
+        """Nothing is paid."""
+        return (0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class Connection:
-    """How to reach a model: root URL, seconds an attempt may take, names of key variables in order."""
+    """How to reach a model: root URL, seconds an attempt may take, names of key variables in order.
+
+    `max_context` is the user's word on the context length in tokens. `model_args` and `batch_size`
+    (a number of requests, or "auto") are for engines in this process; so is `parameters`, what the
+    user adds to every request, which they check before anything is loaded.
+    """
 
     base_url: str | None = None
     timeout: float = 1800.0
     key_variables: tuple[str, ...] = ("AWB_API_KEY", "OPENAI_API_KEY")
     max_context: int | None = None
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    batch_size: int | Literal["auto"] = "auto"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def limits(self) -> Limits:
+        """What is known before anybody is asked."""
+        limits = Limits()
+        limits.learn_context(self.max_context, "--max-context")
+        return limits
 
 
 def proxy_hint(url: str) -> str:
@@ -70,8 +170,6 @@ def proxy_hint(url: str) -> str:
 
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
-
-
 _ENDPOINT = re.compile(r"/chat/completions/*(?=$|[?#])")
 _KEY = re.compile(r"\b(sk|hf|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}")
 KEPT_REPLY: Final = 10_000

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agentworldbench.errors import ConfigError
+from agentworldbench.models.base import LocalAnswers
 from agentworldbench.observation import without_marker
 from agentworldbench.prompts import action_text, previous_observation, reference_observation
 from agentworldbench.records import CallFailure, Completion, Request, Sample, Usage
@@ -49,14 +50,8 @@ BASELINES: Final[Mapping[str, Callable[[Sample, Task], str]]] = {
 }
 
 
-class BaselineModel:
+class BaselineModel(LocalAnswers):
     """A baseline by name. Raises ConfigError for an unknown one."""
-
-    url: str | None = None
-    endpoint: str | None = None
-    context: int | None = None
-    max_output: int | None = None
-    local = True
 
     def __init__(self, name: str, tasks: Mapping[str, Task]) -> None:
         word = name.partition("/")[2]
@@ -65,7 +60,7 @@ class BaselineModel:
             raise ConfigError(
                 f"model '{name}': unknown baseline{did_you_mean(word, BASELINES)} (known: {known})"
             )
-        self.name = name
+        super().__init__(name)
         self._answer = BASELINES[word]
         self._tasks = tasks
 
@@ -73,19 +68,9 @@ class BaselineModel:
         """Backend and name."""
         return {"backend": "baseline", "name": self.name.partition("/")[2]}
 
-    def price(self) -> tuple[float, float]:
-        """Baselines cost nothing."""
-        return (0.0, 0.0)
-
-    async def check(self) -> None:
-        """Nothing to contact."""
-
     async def generate(self, request: Request) -> Completion | CallFailure:
         """The baseline's observation."""
         task = self._tasks[request.sample.ref.domain]
         return Completion(
             observation=self._answer(request.sample, task), finish_reason="stop", usage=Usage(), cost_usd=0.0
         )
-
-    async def close(self) -> None:
-        """Nothing to release."""

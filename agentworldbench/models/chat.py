@@ -14,7 +14,8 @@ from typing import Any
 from agentworldbench.models.adapt import Adapted
 from agentworldbench.models.base import kept_reply, one_line
 from agentworldbench.models.failures import failed
-from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Usage, scrub
+from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Usage
+from agentworldbench.texts import scrub
 
 
 def request_body(request: Request) -> dict[str, Any]:
@@ -61,9 +62,25 @@ def read_chat(
         notes = (*notes, f"{len(choices)} choices came back; the first counts")
     if text is not None and scrub(text) != text:
         notes = (*notes, "lone surrogates replaced")
+    reasoning = _clean(_first_text(message.get("reasoning_content"), message.get("reasoning"), thinking))
+    told = (
+        text
+        or reasoning
+        or message.get("refusal")
+        or message.get("tool_calls")
+        or message.get("function_call")
+    )
+    if (
+        not told
+        and choice.get("finish_reason") == "stop"
+        and usage.completion_tokens
+        and not usage.reasoning_tokens
+    ):
+        body = json.dumps(reply, ensure_ascii=False, default=str) if raw is None else raw
+        return _lost(usage, body, secrets, cost_usd)
     return Completion(
         text=_clean(text),
-        reasoning=_clean(_first_text(message.get("reasoning_content"), message.get("reasoning"), thinking)),
+        reasoning=reasoning,
         finish_reason=_clean(choice.get("finish_reason")),
         refusal=_clean(message.get("refusal")),
         tool_calls=bool(message.get("tool_calls") or message.get("function_call")),
@@ -89,6 +106,16 @@ def malformed(
     failure = failed(
         FailureKind.MALFORMED_RESPONSE, message + made, usage=usage, reply=kept_reply(raw, secrets)
     )
+    return failure.model_copy(update={"cost_usd": cost_usd})
+
+
+def _lost(usage: Usage, raw: str, secrets: tuple[str, ...], cost_usd: float | None) -> CallFailure:
+    """The failure of a reply whose tokens arrive nowhere: neither as text nor as reasoning."""
+    message = (
+        f"the reply has no text although {usage.completion_tokens} tokens were made; "
+        "is the server's reasoning parser right for this model?"
+    )
+    failure = failed(FailureKind.EMPTY, message, usage=usage, reply=kept_reply(raw, secrets))
     return failure.model_copy(update={"cost_usd": cost_usd})
 
 

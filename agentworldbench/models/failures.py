@@ -4,11 +4,13 @@ In: status, decoded error body, headers. Out: a `CallFailure` with its class, th
 long to wait, and whether it may have been billed. The wordings of over-long prompts, too large
 answers, exhausted quotas and missing models are those that the servers people use really send; a
 status alone often says too little (429 is both a rate limit and an empty account, 400 both a bad
-parameter and a long prompt, 403 both a bad key and a flagged prompt).
+parameter and a long prompt, 403 both a bad key and a flagged prompt). Servers also hand back what
+they could not read: words count only where the server itself speaks (see `lengths.py`).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -16,18 +18,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from agentworldbench.models.base import one_line
+from agentworldbench.models.lengths import context_limit, own_words, refuses_length
 from agentworldbench.records import CallFailure, Failure, FailureKind, Usage
 
 MAX_WAIT: Final = 600.0
 """Longest wait in seconds that a server may ask for; more is cut to this."""
 
-_OVERFLOW = re.compile(
-    r"maximum context length|context.?length.?exceeded|context window|exceed(s|ed)? (the )?(configured |available )?"
-    r"(context|limit of \d+)|longer than the model'?s? context|exceeds the maximum allowed length|prompt is too long|"
-    r"input token count.*exceeds|request_too_large|input is too long|too many tokens|available context size|"
-    r"`?inputs`? tokens \+ `?max_new_tokens`? must be",
-    re.IGNORECASE,
-)
 _QUOTA = re.compile(
     r"insufficient_quota|exceeded your current quota|credit balance is too low|payment required",
     re.IGNORECASE,
@@ -35,42 +31,37 @@ _QUOTA = re.compile(
 _SPENT = re.compile(rf"{_QUOTA.pattern}|out of credits|billing.?hard.?limit", re.IGNORECASE)
 """What a 429 may add: its text is never an echo of the prompt."""
 _RETRYABLE_QUOTA = re.compile(r"retry.?(delay|in|after)|per.?minute|per.?second|requests per", re.IGNORECASE)
+_CLASSES: Final = re.compile(
+    r"(?:(?:litellm\.)?[A-Z]\w{0,80}(?:Error|Exception)(?: [A-Z]\w{0,80}Error)?(?:: | - )){1,6}"
+)
 _DELAY = re.compile(
     r"(?:retry.?delay\W+|(?:retry|try again) (?:in|after) )(\d{1,6}(?:\.\d{1,9})?) ?(ms|s)(?:econds?)?\b",
     re.IGNORECASE,
 )
+_PER_TIME = re.compile(r"rate_limit_exceeded|tokens per (minute|min|day)\b", re.IGNORECASE)
 _MODEL_MISSING = re.compile(
-    r"model_not_found|model [`'\"]?[\w./:-]+[`'\"]? (does not exist|not found|is not found)|no such model|unknown model",
+    r"(the |this |requested )?model [`'\"]?[\w./:-]{1,200}[`'\"]? (does not exist|not found|is not found)|"
+    r"(no such|unknown|invalid) model\b|model not exist|[\w./:-]{1,200} is not a valid model",
     re.IGNORECASE,
 )
-_FILTER = re.compile(r"content_filter|content management policy|content policy|safety system", re.IGNORECASE)
+_NO_MONEY = re.compile(
+    r"(you(r organization)? )?(have |has )?exceeded your current quota|your credit balance is too low|payment required|"
+    r"insufficient (balance|credits|funds|quota)",
+    re.IGNORECASE,
+)
+_BAD_KEY = re.compile(r"(incorrect|invalid) api key|api key (is )?(not valid|invalid)", re.IGNORECASE)
+_FILTER = re.compile(
+    r"content_filter|content management policy|content policy|safety system|inappropriate content",
+    re.IGNORECASE,
+)
 _FORBIDDEN_TEXT = re.compile(
     rf"{_FILTER.pattern}|moderat(ed|ion)|flagged|(?<!\bip )\bfilter(s|ed|ing)?\b", re.IGNORECASE
 )
 
-_OUTPUT = re.compile(
-    r"max[_ ]?((completion|output|new)[_ ]?)?tokens|maximum (output|tokens)|(output|completion) tokens",
-    re.IGNORECASE,
-)
-_CONTEXT = re.compile(
-    r"context[ _-]?(length|limit|size)|max_(model|seq)_len|inputs?[`' _]+(tokens|length)|prompt[ _]tokens|"
-    r"tokens in the (messages|prompt)",
-    re.IGNORECASE,
-)
-_MOST = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"(?:supports?|allows?|produces?) (?:at most|up to|only|a maximum of) (?P<most>\d{1,9})",
-        r"> (?P<most>\d{1,9}),? which is the maximum",
-        r"range\b[^\[(\d]{0,60}[\[(]\s*\d+\s*,\s*(?P<most>\d{1,9})\s*(?P<open>\))?",
-        r"from \d+ \(inclusive\) to (?P<most>\d{1,9}) \((?:inclusive|(?P<open>exclusive))",
-        r"(?:range|between)\b[^\d]{0,30}\d+ ?(?:-|–|to|and) ?(?P<most>\d{1,9})",
-        r"(?:less(?: than)? or equal to|(?:no|not) (?:more|greater|larger) than|not exceed|at most|up to|<=|≤)"
-        r"[ `'\"]*(?P<most>\d{1,9})",
-        r"(?:(?:limit|maximum|allowed)(?: value)? (?:of|is)|(?:length|tokens) is)[ `'\"]*(?P<most>\d{1,9})",
-    )
-)
-"""Wordings of the largest answer an endpoint gives; `open` marks a bound that is not itself allowed."""
+_FILTER_CODES: Final = frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"})
+_EXTRAS: Final = re.compile(r" \(([^()]*)\)$")
+_EXTRAS_AT_MOST: Final = 300
+"""Code and type as `error_text` writes them behind a message, and where to look for them."""
 
 _BY_STATUS: Final[dict[int, FailureKind]] = {
     401: FailureKind.AUTHENTICATION,
@@ -124,27 +115,14 @@ def failed(
     )
 
 
-def output_limit(message: str) -> int | None:
-    """The most tokens an answer may have, from a refusal that says so; None for any other message.
-
-    Messages about the context (prompt and answer together) name numbers too, but are no limit of
-    the answer.
-    """
-    if not _OUTPUT.search(message) or _CONTEXT.search(message):
-        return None
-    found = next(filter(None, (pattern.search(message) for pattern in _MOST)), None)
-    if found is None:
-        return None
-    most = int(found["most"]) - (found.groupdict().get("open") is not None)
-    return most if most > 0 else None
-
-
 def kind_of(status: int, message: str, asked_to_wait: bool = False) -> FailureKind:
     """Class of an HTTP error from its status, the text of its body, and whether it names a time to wait."""
     if status == 429:
         spent = _SPENT.search(message) and not _RETRYABLE_QUOTA.search(message)
         again = asked_to_wait and "insufficient_quota" not in message
         return FailureKind.QUOTA if spent and not again else FailureKind.RATE_LIMIT
+    if status == 413 and _PER_TIME.search(message):
+        return FailureKind.RATE_LIMIT
     if status == 403:
         if _FORBIDDEN_TEXT.search(message):
             return FailureKind.CONTENT_FILTER
@@ -156,16 +134,19 @@ def kind_of(status: int, message: str, asked_to_wait: bool = False) -> FailureKi
 
 
 def _kind_in_words(status: int, message: str) -> FailureKind | None:
-    """The class that a message names where the status says little."""
-    if status < 500 and output_limit(message) is not None:
-        return FailureKind.BAD_REQUEST
-    if _OVERFLOW.search(message):
+    """The class that a message names where the status says little: by its first words, or its code."""
+    if refuses_length(message):
         return FailureKind.CONTEXT_OVERFLOW
-    if _MODEL_MISSING.search(message):
+    code = _EXTRAS.search(message[-_EXTRAS_AT_MOST:])
+    codes = set(code[1].split(", ")) if code else set()
+    if _MODEL_MISSING.match(message) or "model_not_found" in codes:
         return FailureKind.MODEL_MISSING
-    if _QUOTA.search(message) and status < 500:
+    if status < 500 and (_NO_MONEY.match(message) or "insufficient_quota" in codes):
         return FailureKind.QUOTA
-    return FailureKind.CONTENT_FILTER if _FILTER.search(message) else None
+    if status < 500 and _BAD_KEY.match(message):
+        return FailureKind.AUTHENTICATION
+    filtered = _FILTER.search(own_words(message)) or codes & _FILTER_CODES
+    return FailureKind.CONTENT_FILTER if filtered else None
 
 
 def call_failure(
@@ -176,7 +157,10 @@ def call_failure(
     if wait is None:
         wait = _delay_in(message)
     kind = kind_of(status, message, wait is not None)
-    return failed(kind, one_line(message, secrets) or f"HTTP {status}", status, wait)
+    failure = failed(kind, one_line(message, secrets) or f"HTTP {status}", status, wait)
+    if kind is not FailureKind.CONTEXT_OVERFLOW:
+        return failure
+    return failure.model_copy(update={"limit": context_limit(message)})
 
 
 def _delay_in(message: str) -> float | None:
@@ -206,6 +190,16 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     return min(max(wait.total_seconds(), 0.0), MAX_WAIT)
 
 
+def clock_offset(date: str, now: datetime | None = None) -> float | None:
+    """Seconds by which the clock that wrote an HTTP `Date` is ahead of ours; None for no date."""
+    try:
+        told = parsedate_to_datetime(date)
+    except (ValueError, TypeError):
+        return None
+    told = told if told.tzinfo else told.replace(tzinfo=UTC)
+    return round((told - (now or datetime.now(UTC))).total_seconds(), 1)
+
+
 def connection_failure(problem: BaseException | None) -> FailureKind | None:
     """What broke when no whole reply came; None when the chain of exceptions tells of no connection.
 
@@ -230,16 +224,55 @@ def first_cause(problem: BaseException) -> str:
 
 
 def error_text(body: Any, default: str) -> str:
-    """The message inside a decoded error body, whatever its shape, followed by code, type and retry delay."""
+    """The message inside a decoded error body, whatever its shape, followed by code, type and retry delay.
+
+    `default` is what an SDK made of it. What a server hands back of the request is left out.
+    """
     if isinstance(body, list) and len(body) == 1:
         body = body[0]  # Gemini's OpenAI endpoint wraps its error so
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        if isinstance(inner, dict):
-            message = inner.get("message") or inner.get("detail") or default
-            extras = [str(inner[name]) for name in ("code", "type", "param") if inner.get(name)]
-            delay = _DELAY.search(str(inner.get("details") or ""))
-            extras += [f"retry in {delay[1]} {delay[2]}"] if delay else []
-            return f"{message} ({', '.join(extras)})" if extras else str(message)
-        return str(inner)
-    return str(body) if body else default
+    if not isinstance(body, dict):
+        return _without_echo(str(body) if body else _unwrapped(default))
+    inner = body.get("error", body)
+    if not isinstance(inner, dict):
+        return _without_echo(str(inner))
+    message = inner.get("message") or inner.get("detail") or default
+    raw = _mapping(inner.get("metadata")).get("raw")
+    if raw and message == "Provider returned error":  # OpenRouter's own words for somebody else's
+        message = _unwrapped(str(raw))
+    extras = [str(inner[name]) for name in ("code", "type", "param") if inner.get(name)]
+    extras += [f"{name}={inner[name]}" for name in ("n_prompt_tokens", "n_ctx") if inner.get(name)]
+    delay = _DELAY.search(str(inner.get("details") or ""))
+    extras += [f"retry in {delay[1]} {delay[2]}"] if delay else []
+    text = _complaints(message) or _without_echo(str(message))
+    return f"{text} ({', '.join(extras)})" if extras else text
+
+
+def _unwrapped(text: str) -> str:
+    """The server's message out of LiteLLM's: class names before it, the undecoded body after them."""
+    classes = _CLASSES.match(text)
+    text = text[classes.end() :] if classes else text
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return error_text(body, text) if isinstance(body, (dict, list)) and body else text
+
+
+def _complaints(message: Any) -> str | None:
+    """What is wrong where, from the list that a validator makes; None for anything else."""
+    if not isinstance(message, list) or not all("msg" in _mapping(one) for one in message):
+        return None
+    places = [".".join(str(part) for part in one.get("loc") or () if part != "body") for one in message]
+    return "; ".join(f"{place}: {one['msg']}" for place, one in zip(places, message, strict=True))
+
+
+def _without_echo(text: str) -> str:
+    """A validator's complaint without the request that it quotes, llama.cpp's without the messages."""
+    text = text.partition("; messages = [")[0]
+    if "'loc': " in text:
+        text = text.partition("'input': ")[0]
+    return text
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

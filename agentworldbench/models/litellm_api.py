@@ -1,8 +1,8 @@
 """Every hosted provider, through LiteLLM: the model string goes to it as it stands.
 
 LiteLLM's own retries are off, every call has an explicit timeout, nothing is dropped silently
-(`drop_params` stays off: a parameter that a provider does not take is adapted visibly), and its
-price table is the one in the wheel, so that nothing is contacted at import. Importing it takes
+(`drop_params` stays off: a parameter that a provider does not take is adapted visibly, and one that
+LiteLLM itself leaves out or changes is recorded as adapted), and its price table is the one in the wheel, so that nothing is contacted at import. Importing it takes
 seconds, so that happens when the first such model is made. Keys are the providers' own variables,
 which LiteLLM reads; `AWB_API_KEY` (for a judge `AWB_JUDGE_API_KEY` first) is for a server of the
 model's own `--base-url` alone: no provider is sent a key that was meant for another.
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any
+from typing import Any, Final
 
 from agentworldbench.errors import ConfigError, CredentialsError
+from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
 from agentworldbench.models.base import Connection, one_line, proxy_hint, public_url
 from agentworldbench.models.chat import read_chat, read_usage, request_body
@@ -24,21 +25,23 @@ from agentworldbench.models.failures import (
     error_text,
     failed,
     first_cause,
-    output_limit,
 )
-from agentworldbench.records import CallFailure, Completion, FailureKind, Request
+from agentworldbench.models.lengths import output_limit
+from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Thinking
+from agentworldbench.run_record import ModelFacts
 
 _BY_CLASS = {
     "AuthenticationError": FailureKind.AUTHENTICATION,
     "PermissionDeniedError": FailureKind.AUTHENTICATION,
     "NotFoundError": FailureKind.MODEL_MISSING,
-    "ContextWindowExceededError": FailureKind.CONTEXT_OVERFLOW,
-    "ContentPolicyViolationError": FailureKind.CONTENT_FILTER,
     "Timeout": FailureKind.TIMEOUT,
     "UnsupportedParamsError": FailureKind.BAD_REQUEST,
 }
 _SURER = frozenset({FailureKind.QUOTA, FailureKind.CONTEXT_OVERFLOW, FailureKind.CONTENT_FILTER})
 """What the words of a refusal tell more surely than the class that LiteLLM raised."""
+_OWN_BODY: Final = frozenset({"anthropic", "azure_ai", "bedrock", "vertex_ai"})
+"""Providers to which LiteLLM sends `extra_body` as a parameter of that name when the model is Claude."""
+_TABLE: Final = "LiteLLM's table"
 
 
 def load_litellm() -> Any:
@@ -57,11 +60,14 @@ class LiteLLMModel:
     """One model of one provider. Raises ConfigError when LiteLLM knows no such provider."""
 
     local = False
+    batch: int | None = None
 
     def __init__(self, name: str, connection: Connection) -> None:
         self._litellm = load_litellm()
         try:
-            _, self.provider, _, _ = self._litellm.get_llm_provider(name, api_base=connection.base_url)
+            self._served, self.provider, _, _ = self._litellm.get_llm_provider(
+                name, api_base=connection.base_url
+            )
         except self._litellm.exceptions.BadRequestError:
             raise ConfigError(
                 f"model '{name}': not a provider that LiteLLM knows; write PROVIDER/NAME (openai/…, anthropic/…, "
@@ -76,12 +82,33 @@ class LiteLLMModel:
             self._litellm.model_cost.get(name) or self._litellm.model_cost.get(name.partition("/")[2]) or {}
         )
         self._prices: dict[str, Any] = known
-        self.context: int | None = connection.max_context or known.get("max_input_tokens")
-        self.max_output: int | None = known.get("max_output_tokens") or None
+        self.limits = connection.limits()
+        self.limits.learn_context(known.get("max_input_tokens"), _TABLE)
+        self.limits.learn_output(known.get("max_output_tokens"), _TABLE)
+        self._left_out: dict[tuple[str, str], bool | None] = {}
 
     def identity(self) -> dict[str, Any]:
         """Backend and model string."""
         return {"backend": "litellm", "name": self.name}
+
+    def facts(self) -> ModelFacts:
+        """Limits; a provider tells nothing else before it answers."""
+        limits = self.limits
+        return ModelFacts(
+            engine=self.provider,
+            context=limits.context,
+            context_from=limits.context_from,
+            max_output=limits.max_output,
+            max_output_from=limits.max_output_from,
+        )
+
+    def switches(self, thinking: Thinking, effort: str | None) -> dict[str, Any]:
+        """By provider and model."""
+        return families.provider(self.provider, self._served, thinking, effort)
+
+    async def count(self, request: Request) -> int | None:
+        """Only the provider knows."""
+        return None
 
     def price(self) -> tuple[float, float] | None:
         """Prices of LiteLLM's shipped table in USD per token; None when it has none."""
@@ -122,8 +149,8 @@ class LiteLLMModel:
             body = request_body(request)
             while True:
                 sent = self._adaptation.apply(body)
-                extra = {name: sent.body[name] for name in request.sampling.extra if name in sent.body}
-                outcome = await self._send(sent, extra)
+                through, extra = self._divide(sent, set(request.sampling.extra))
+                outcome = await self._send(through, extra)
                 if isinstance(outcome, Completion):
                     return outcome
                 failure = outcome.failure
@@ -131,9 +158,43 @@ class LiteLLMModel:
                 if not (adaptable and self._adaptation.learn(sent.body, failure.message)):
                     return outcome
 
+    def _leaves_out(self, name: str, value: Any) -> bool | None:
+        """Whether LiteLLM would drop a parameter unasked; None where it does not translate it at all.
+
+        Its translation is made with and without the parameter: where nothing differs, it is gone.
+        """
+        key = (name, "" if name in ("seed", "max_tokens", "max_completion_tokens") else repr(value))
+        if key not in self._left_out:
+            translate = self._litellm.utils.get_optional_params
+            asked = {"model": self._served, "custom_llm_provider": self.provider}
+            try:
+                told: bool | None = translate(**asked, **{name: value}) == translate(**asked)
+            except self._litellm.exceptions.UnsupportedParamsError:
+                told = None
+            self._left_out[key] = told
+        return self._left_out[key]
+
+    def _divide(self, sent: Adapted, extra: set[str]) -> tuple[Adapted, dict[str, Any]]:
+        """What goes through LiteLLM's translation, with what that drops, and what goes round it.
+
+        Of the extra parameters those are translated that LiteLLM knows for this provider.
+        """
+        known = set(self._litellm.get_supported_openai_params(self._served, self.provider) or ())
+        round_it = {name: sent.body[name] for name in extra & sent.body.keys()}
+        for name in extra & sent.body.keys() & known:
+            if self._leaves_out(name, sent.body[name]) is False:
+                del round_it[name]
+        through = {name: value for name, value in sent.body.items() if name not in round_it}
+        named = [name for name in through if name not in (*extra, "messages")]
+        dropped = {name: None for name in named if self._leaves_out(name, through[name])}
+        through = {name: value for name, value in through.items() if name not in dropped}
+        return Adapted(through, sent.changes | dropped), round_it
+
     async def _send(self, sent: Adapted, extra: dict[str, Any]) -> Completion | CallFailure:
-        options = {name: value for name, value in sent.body.items() if name not in extra}
-        if extra:
+        options = dict(sent.body)
+        if extra and "claude" in self.name.lower() and self.provider in _OWN_BODY:
+            options |= extra
+        elif extra:
             options["extra_body"] = extra
         if key := self._api_key():
             options["api_key"] = key
@@ -159,7 +220,8 @@ class LiteLLMModel:
         return read_chat(decoded, sent, cost, self._secrets())
 
     def _call_failure(self, problem: Exception) -> CallFailure:
-        status = int(getattr(problem, "status_code", None) or 500)
+        response = getattr(problem, "response", None)
+        status, told_by_server = _status(problem)
         message = str(getattr(problem, "message", "") or problem)
         body = getattr(problem, "body", None)
         broken = connection_failure(problem)
@@ -169,14 +231,13 @@ class LiteLLMModel:
             hint = proxy_hint(self.url) if self.url and broken is FailureKind.UNREACHABLE else ""
             return self._failed(broken, f"{self.url or self.provider}: {first_cause(problem)}{hint}")
         message = error_text(body, message.partition("Traceback (most recent")[0])
-        response = getattr(problem, "response", None)
         headers = (
             getattr(problem, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
         )
         outcome = call_failure(status, message, dict(headers), self._secrets())
         kind = _BY_CLASS.get(type(problem).__name__)
         told = outcome.failure
-        if kind is None or told.kind in _SURER or output_limit(message) is not None:
+        if kind is None or told_by_server or told.kind in _SURER or output_limit(message) is not None:
             return outcome
         return failed(kind, told.message, told.status, outcome.retry_after)
 
@@ -193,6 +254,19 @@ class LiteLLMModel:
         if close is not None:
             await close()
             self._litellm.in_memory_llm_clients_cache.flush_cache()
+
+
+def _status(problem: BaseException) -> tuple[int, bool]:
+    """HTTP status, and whether it is the server's: that of the first error, which LiteLLM made its own of.
+
+    LiteLLM finds its classes by words anywhere in a refusal, so also in a prompt that is handed back.
+    """
+    status, inner = getattr(problem, "status_code", None), False
+    while (cause := problem.__cause__ or problem.__context__) is not None:
+        problem = cause
+        if isinstance(told := getattr(problem, "status_code", None), int):
+            status, inner = told, True
+    return int(status or 500), inner
 
 
 def _says_refused(text: str) -> bool:

@@ -2,7 +2,8 @@
 
 Asks through the `openai` SDK with its aiohttp client, the fastest of the usual ones; the SDK's own
 retries are off. The reply is decoded here, not by the SDK's models, so that odd shapes become typed
-failures. The key is `AWB_API_KEY` or `OPENAI_API_KEY` (for a judge `AWB_JUDGE_API_KEY` first); a
+failures. `check` also asks what the server tells of itself (`probe.py`), and prompts are counted with
+its own tokenizer where it has a way to. The key is `AWB_API_KEY` or `OPENAI_API_KEY` (for a judge `AWB_JUDGE_API_KEY` first); a
 local server needs none. A query of the URL (some gateways want one) goes with every request.
 """
 
@@ -15,23 +16,36 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
+from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
 from agentworldbench.models.base import Connection, one_line, proxy_hint, public_url
 from agentworldbench.models.chat import malformed, read_chat, request_body
-from agentworldbench.models.failures import call_failure, connection_failure, error_text, failed, first_cause
-from agentworldbench.records import CallFailure, Completion, FailureKind, Request
+from agentworldbench.models.failures import (
+    call_failure,
+    clock_offset,
+    connection_failure,
+    error_text,
+    failed,
+    first_cause,
+)
+from agentworldbench.models.probe import TokenCounter, ask_server
+from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Thinking
+from agentworldbench.run_record import ModelFacts
 
 if TYPE_CHECKING:
     import openai
 
 CHECK_SECONDS = 20.0
+"""Seconds for the list of models."""
+PROBE_SECONDS = 10.0
+"""Seconds for each further question; tokenizing a prompt of 100,000 tokens takes one or two."""
 
 
 class OpenAIModel:
     """One model of one OpenAI-compatible server."""
 
     local = False
-    max_output: int | None = None
+    batch: int | None = None
 
     def __init__(self, name: str, served: str, connection: Connection) -> None:
         if not connection.base_url:
@@ -50,7 +64,9 @@ class OpenAIModel:
                 f"put the key into {' or '.join(connection.key_variables)}"
             )
         self.name = name
-        self.context = connection.max_context
+        self.limits = connection.limits()
+        self._facts = ModelFacts()
+        self._clock: float | None = None
         self._served = served
         self._connection = connection
         self._key, variable = _key(connection.key_variables)
@@ -62,6 +78,7 @@ class OpenAIModel:
         self.endpoint: str | None = f"{self._url} {variable or 'no key'}"
         self._adaptation = Adaptation()
         self._client: openai.AsyncOpenAI | None = None
+        self._counter = TokenCounter(self._post, served)
 
     def identity(self) -> dict[str, Any]:
         """Backend and served name."""
@@ -93,6 +110,7 @@ class OpenAIModel:
         try:
             raw = await self._open().with_options(timeout=CHECK_SECONDS).models.with_raw_response.list()
             listed = json.loads(raw.http_response.text)
+            self._clock = clock_offset(raw.http_response.headers.get("date", ""))
         except (openai.APIConnectionError, aiohttp.ClientError) as problem:
             raise EndpointError(
                 f"{self._url}: cannot be reached ({first_cause(problem)}); is the server running, and the address right?"
@@ -103,10 +121,56 @@ class OpenAIModel:
         except (openai.APIStatusError, ValueError, RecursionError):
             # Many servers have no such list, some keys may not read it: the first request will tell.
             return
-        for entry in (listed.get("data") or []) if isinstance(listed, dict) else []:
-            length = entry.get("max_model_len") if isinstance(entry, dict) else None
-            if self.context is None and isinstance(length, int) and entry.get("id") == self._served:
-                self.context = length
+        await self._learn(listed)
+
+    async def _learn(self, listed: Any) -> None:
+        """What the server tells of the model, from its list and from what its engine adds."""
+        data = listed.get("data") if isinstance(listed, dict) else None
+        entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+        entry = next((entry for entry in entries if entry.get("id") == self._served), None)
+        if entry is None and len(entries) == 1 and entries[0].get("owned_by") == "llamacpp":
+            entry = entries[0]  # llama.cpp serves its one model under any name
+        self._facts = await ask_server(self._get, self._post, self._served, entry)
+        self.limits.learn_context(self._facts.context, self._facts.context_from or "")
+        self._counter.expect(self._facts.engine)
+        # While the server is idle: which way to count it offers is settled once.
+        await self._counter.count([{"role": "user", "content": "ok"}], {})
+
+    async def _get(self, path: str) -> Any:
+        return await self._ask(self._open().get, path)
+
+    async def _post(self, path: str, body: dict[str, Any]) -> Any:
+        return await self._ask(self._open().post, path, body=body)
+
+    async def _ask(self, method: Any, path: str, **body: Any) -> Any:
+        """Decoded JSON of a path at the server's root (beside `/v1`), None for anything else."""
+        import aiohttp
+        import openai
+
+        root = self._url.removesuffix("/v1")
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                return await method(f"{root}{path}", cast_to=object, **body)
+        except (TimeoutError, openai.OpenAIError, aiohttp.ClientError, ValueError, RecursionError):
+            return None
+
+    def facts(self) -> ModelFacts:
+        """What the server told in `check`, and the limits learned since."""
+        limits = self.limits
+        return self._facts.model_copy(
+            update={"context": limits.context, "context_from": limits.context_from}
+            | {"max_output": limits.max_output, "max_output_from": limits.max_output_from}
+            | {"prompts_counted": self._counter.exact, "clock_offset": self._clock}
+        )
+
+    def switches(self, thinking: Thinking, effort: str | None) -> dict[str, Any]:
+        """By the family that the served name tells."""
+        return families.own_server(self._served, thinking, effort)
+
+    async def count(self, request: Request) -> int | None:
+        """By the server's tokenizer; None where it has none to offer."""
+        messages = [{"role": message.role, "content": message.content} for message in request.messages]
+        return await self._counter.count(messages, request.sampling.extra)
 
     def _refused_key(self, message: str) -> str:
         names = " or ".join(self._connection.key_variables)

@@ -16,31 +16,19 @@ from typing import Any
 from agentworldbench.dataset import lines_of
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.journal import Journal
+from agentworldbench.models.base import LocalAnswers
 from agentworldbench.models.failures import failed
-from agentworldbench.records import (
-    TRANSIENT,
-    CallFailure,
-    Completion,
-    FailureKind,
-    Prediction,
-    Request,
-    scrub,
-)
+from agentworldbench.records import TRANSIENT, CallFailure, Completion, FailureKind, Prediction, Request
 from agentworldbench.store import open_store
+from agentworldbench.texts import scrub
 
 
-class ReplayModel:
+class ReplayModel(LocalAnswers):
     """Stored answers by sample id. Raises ConfigError or DataError when they cannot be read."""
 
-    url: str | None = None
-    endpoint: str | None = None
-    context: int | None = None
-    max_output: int | None = None
-    local = True
-
     def __init__(self, name: str) -> None:
+        super().__init__(name)
         path = Path(name.partition("/")[2]).expanduser()
-        self.name = name
         self._replayed = _replayed_model(path / "run.json")
         if path.is_dir():
             self._run: Journal[Prediction] | None = open_store(path).predictions
@@ -61,13 +49,6 @@ class ReplayModel:
         """Backend, the hash of the stored answers, and whose they are where a run says so."""
         return {"backend": "replay", "name": self._sha256, "replayed": self._replayed}
 
-    def price(self) -> tuple[float, float]:
-        """What exists costs nothing again."""
-        return (0.0, 0.0)
-
-    async def check(self) -> None:
-        """Nothing to contact."""
-
     async def generate(self, request: Request) -> Completion | CallFailure:
         """The stored answer of (sample, epoch)."""
         key = (request.sample.id, request.epoch)
@@ -79,9 +60,6 @@ class ReplayModel:
         if stored.row_hash != request.sample.ref.row_hash:
             return _missing("the run's answer belongs to another row: the data has changed since")
         return _from_prediction(stored)
-
-    async def close(self) -> None:
-        """Nothing to release."""
 
 
 def _from_prediction(stored: Prediction) -> Completion | CallFailure:

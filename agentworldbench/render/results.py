@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS, FailureKind
-from agentworldbench.render.table import Table, percent, points, share
+from agentworldbench.render.table import DASH, Table, percent, points, share
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.results import Block, JudgeResults, MetricMean, Results, Scores
 
@@ -25,8 +25,7 @@ def run_tables(results: Results) -> list[Table]:
     """All tables of a run, in reading order."""
     tables = [judge_table(results, judge) for judge in results.judges]
     tables.append(rule_table(results))
-    failures = failure_table(results)
-    return [*tables, failures] if failures else tables
+    return [*tables, *filter(None, (failure_table(results), notes_table(results)))]
 
 
 def judge_table(results: Results, judge: JudgeResults) -> Table:
@@ -157,6 +156,24 @@ def failure_table(results: Results) -> Table | None:
         rows=tuple(rows),
         left=("Stage", "Class"),
         notes=tuple(notes),
+    )
+
+
+def notes_table(results: Results) -> Table | None:
+    """Warnings, then how often each note stands on a record; None when there is neither."""
+    rows = [("warning", text, DASH) for text in results.warnings]
+    rows += [("predictions", note, str(count)) for note, count in results.predictions.notes.items()]
+    for judge in results.judges:
+        name = f"judge {judge.judge.model}"
+        rows += [(name, note, str(count)) for note, count in judge.notes.items()]
+    if not rows:
+        return None
+    return Table(
+        title="Warnings and notes",
+        columns=("About", "Note", "Records"),
+        rows=tuple(rows),
+        left=("About", "Note"),
+        fold=("Note",),
     )
 
 

@@ -80,10 +80,11 @@ class RuleResults(Record):
 
 class PredictionResults(Record):
     """How the asking went: counts by domain, failures by domain and class (with an example of each),
-    notes, spending."""
+    notes, spending. `shortened` counts the samples whose history lost its oldest turns."""
 
     samples: dict[str, int]
     predicted: dict[str, int]
+    shortened: int = 0
     failures: dict[str, dict[str, int]]
     served: tuple[str, ...]
     examples: dict[str, str]
@@ -92,7 +93,10 @@ class PredictionResults(Record):
 
 
 class Results(Record):
-    """All numbers of a run. `complete` is False while selected samples have not been asked."""
+    """All numbers of a run. `complete` is False while selected samples have not been asked.
+
+    `warnings` say what may have changed the numbers unseen: a server that changed, cut answers.
+    """
 
     schema_version: Literal[1] = 1
     protocol: str
@@ -106,6 +110,7 @@ class Results(Record):
     judges: tuple[JudgeResults, ...]
     made_by: str
     made_at: str
+    warnings: tuple[str, ...] = ()
 
     @property
     def model(self) -> str:

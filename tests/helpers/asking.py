@@ -175,7 +175,8 @@ def assert_read(case: Mapping[str, Any], outcome: Completion | CallFailure) -> N
     """Reading the completion for a prediction gives what the case says."""
     if "read" in case:
         assert isinstance(outcome, Completion)
-        observation, _, failure = read_reply(outcome, "predicted_observation", "**Environment Observation:**")
+        read = read_reply(outcome, "predicted_observation", "**Environment Observation:**", stops_sent=False)
+        observation, failure = read.observation, read.failure
         if isinstance(case["read"], str):
             assert (observation, failure) == (case["read"], None)
         else:

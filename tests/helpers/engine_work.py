@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentworldbench.dataset import Dataset
+from agentworldbench.engine.budget import Room
 from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.steps import Predictor
@@ -52,7 +53,7 @@ def work(
     """One session on `store`, bounded."""
     predictor = None
     if model:
-        predictor = Predictor(model, TASKS, lambda ref, epoch: Sampling(max_tokens=64), min_output=16)
+        predictor = Predictor(model, TASKS, lambda ref, epoch: Sampling(max_tokens=64), Room(16))
     progress = Progress()
     pipeline = Pipeline(
         dataset, store, predictor, judges, Patience(**{"max_connections": 4} | patience), progress

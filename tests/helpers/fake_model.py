@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from agentworldbench.engine import limiter, retry
+from agentworldbench.models.base import LocalAnswers
 from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request, Usage
 
 Answerer = Callable[[Request, int], Any]
@@ -36,18 +37,16 @@ def fails(
     return CallFailure(failure=failure, retry_after=retry_after, **fields)
 
 
-class FakeModel:
-    """A `Model`. `requests` are those that arrived, in order."""
+class FakeModel(LocalAnswers):
+    """A `Model`. `requests` are those that arrived, in order; `tokens` counts a prompt (None: unknown)."""
 
     def __init__(
         self, answer: Answerer, name: str = "fake/model", endpoint: str | None = "here", local: bool = False
     ) -> None:
-        self.name = name
+        super().__init__(name)
         self.endpoint = endpoint
-        self.url: str | None = None
         self.local = local
-        self.context: int | None = None
-        self.max_output: int | None = None
+        self.tokens: Callable[[Request], int | None] = lambda request: None
         self.requests: list[Request] = []
         self.in_flight = 0
         self.max_in_flight = 0
@@ -64,8 +63,9 @@ class FakeModel:
         """Unknown."""
         return
 
-    async def check(self) -> None:
-        """Nothing to contact."""
+    async def count(self, request: Request) -> int | None:
+        """As `tokens` says."""
+        return self.tokens(request)
 
     async def close(self) -> None:
         """Remembers that it was closed."""
