@@ -62,7 +62,7 @@ class SleepingOllama(engines.OllamaServer):
         self.loads = True
 
     def _running(self) -> Any:
-        loaded = any(one.path in ("/api/generate", "/v1/chat/completions") for one in self.requests)
+        loaded = any(body["model"] == self.served for body in self.bodies("/api/generate"))
         return super()._running() if loaded and self.loads else {"model": "another", "context_length": 99}
 
 
