@@ -18,6 +18,11 @@ ContextPolicy = Literal["error", "drop-oldest"]
 """What becomes of a prompt that leaves no room for an answer: a failure, or a shorter history."""
 
 
+PROMPT_CUT = "the server read fewer prompt tokens than were sent: it cut the prompt"
+PROMPT_PERHAPS_CUT = "the prompt looks longer than what the server read: it may have been cut"
+"""Notes on a record that results warn about: such an answer is about another prompt."""
+
+
 class ModelFacts(Record):
     """What an endpoint or engine tells about the model it serves; None or empty where it does not say.
 
@@ -95,7 +100,7 @@ class JudgeRecord(Record):
     schema_sha256: str | None
     prompts: dict[str, str]
     system_prompts: dict[str, str]
-    parse: Literal["strict"]
+    parse: Literal["strict", "official"]
     attempts: int
     min_output: int
     max_context: int | None

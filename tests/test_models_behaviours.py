@@ -30,7 +30,7 @@ APART = ("model", "messages", "system", "contents", "systemInstruction", "system
 """Keys of a body that hold the prompt, or name the model."""
 UNSHOWN = {
     *("schema_version", "sample_id", "row_hash", "prompt_sha256", "started_at", "seconds", "response_id"),
-    *("text", "cost_usd", "epoch"),
+    *("text", "cost_usd", "epoch", "official_sha256"),
 }
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY")
 

@@ -10,7 +10,7 @@ import pytest
 from agentworldbench.records import Usage
 from agentworldbench.render.results import notes_table
 from agentworldbench.run import evaluate, load_run, score_run
-from agentworldbench.run_record import ModelFacts, Session
+from agentworldbench.run_record import PROMPT_CUT, PROMPT_PERHAPS_CUT, ModelFacts, Session
 from agentworldbench.stats.results import PredictionResults, Spending
 from agentworldbench.stats.warnings import warnings_of
 from tests.helpers.engine_servers import VllmServer
@@ -27,7 +27,7 @@ def session(**facts: Any) -> Session:
 
 
 def predictions(
-    served: tuple[str, ...] = ("m",), truncated: int = 0, shortened: int = 0
+    served: tuple[str, ...] = ("m",), truncated: int = 0, shortened: int = 0, notes: dict[str, int] | None = None
 ) -> PredictionResults:
     return PredictionResults(
         samples={"terminal": 100},
@@ -36,7 +36,7 @@ def predictions(
         failures={"terminal": {"truncated": truncated} if truncated else {}},
         served=served,
         examples={},
-        notes={},
+        notes=notes or {},
         spent=Spending(usage=Usage(), cost_usd=None),
     )
 
@@ -61,6 +61,8 @@ CASES: list[tuple[list[Session], PredictionResults, list[str]]] = [
     ([session()], predictions(served=("m-1", "m-2")), ["answered under 2 names (m-1, m-2)"]),
     ([session()], predictions(truncated=1), []),
     ([session()], predictions(truncated=40), ["40 of 100 answers were cut by the token limit"]),
+    ([session()], predictions(notes={"lone surrogates replaced": 9}), []),
+    ([session()], predictions(notes={PROMPT_CUT: 2, PROMPT_PERHAPS_CUT: 1}), ["3 prompts were cut"]),
     ([session()], predictions(shortened=3), ["3 predictions were made on a shortened history"]),
 ]
 

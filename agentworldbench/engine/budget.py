@@ -28,7 +28,7 @@ from agentworldbench.records import (
     Request,
     Usage,
 )
-from agentworldbench.run_record import ContextPolicy
+from agentworldbench.run_record import PROMPT_CUT, PROMPT_PERHAPS_CUT, ContextPolicy
 
 RESERVE: Final = 64
 """Tokens kept free beside prompt and answer."""
@@ -282,9 +282,9 @@ def _unsaid(completion: Completion, fitted: Fitted, sent: int | None, limits: Li
     counted = fitted.prompt_tokens_from == "counted"
     least = fitted.prompt_tokens * 0.9 if counted else _at_least(fitted.request.messages)
     if seen is not None and seen < least - RESERVE:
-        notes.append("the server read fewer prompt tokens than were sent: it cut the prompt")
+        notes.append(PROMPT_CUT)
     elif seen is not None and not counted and _looks_cut(seen, fitted, limits):
-        notes.append("the prompt looks longer than what the server read: it may have been cut")
+        notes.append(PROMPT_PERHAPS_CUT)
     if completion.finish_reason == "length" and made is not None and sent is not None and made < sent:
         notes.append("the server ended the answer before the tokens that were asked for")
     return tuple(notes)

@@ -24,6 +24,8 @@ from agentworldbench.models.lengths import output_limit
 FIRST_REQUEST_HEAD_START: Final = 5.0
 """Seconds that other requests wait for the outcome of the first; a refusal comes at once."""
 
+_SAID: Final = 400
+"""Characters of a refusal that are its own words; behind them it may quote the prompt."""
 _OPTIONAL: Final = ("temperature", "top_p", "seed", "response_format")
 _LENGTH: Final = ("max_tokens", "max_completion_tokens")
 _REFUSAL = re.compile(
@@ -90,6 +92,7 @@ class Adaptation:
 
         A lesson that another request has learned meanwhile counts: the body is then sent again.
         """
+        message = message[:_SAID]
         most, asked = output_limit(message), max(_number(sent.get(name)) for name in _LENGTH)
         if most is not None and most < asked:
             self._most = self._most or most

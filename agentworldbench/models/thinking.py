@@ -27,12 +27,14 @@ class Family:
     """One family: a pattern of its names, and how it is switched.
 
     `switch` writes on and off. True and False stand for models that always or never think: to ask
-    them for what they do anyway needs no parameter, and `why` refuses the other.
+    them for what they do anyway needs no parameter, and `why` refuses the other. `effort`: the
+    template has an argument for it, which servers that do not know the parameter still hand on.
     """
 
     pattern: str
     switch: Write | bool
     why: str = ""
+    effort: bool = False
 
 
 def _template(argument: str) -> Write:
@@ -45,11 +47,11 @@ def _type(on: bool) -> Parameters:
 
 
 OPEN_FAMILIES: Final = (
-    Family(r"gpt-oss", True, "gpt-oss always reasons; --reasoning-effort low is the least it takes"),
+    Family(r"gpt-oss", True, "gpt-oss always reasons; --reasoning-effort low is the least it takes", True),
     Family(r"minimax-m[12]", True, "MiniMax-M models always reason"),
     Family(r"qwq|qwen3.*thinking|deepseek-r1|kimi-k2-thinking|magistral", True, "this model always reasons"),
     Family(r"qwen3.*(instruct|coder)", False, "this model never reasons"),
-    Family(r"deepseek-v?(3\.[1-9]|[4-9])", _template("thinking")),
+    Family(r"deepseek-v?(3\.[1-9]|[4-9])", _template("thinking"), effort=True),
     Family(r"kimi-k2\.[5-9]|kimi-k[3-9]", _template("thinking")),
     Family(r"granite-3", _template("thinking")),
     Family(r"", _template("enable_thinking")),  # Qwen3 and later, GLM, SmolLM3, Hunyuan, Nemotron, EXAONE …
@@ -66,16 +68,16 @@ _EFFORT_ON: Final = "medium"
 def own_server(name: str, thinking: Thinking, effort: str | None) -> Parameters:
     """Parameters for an OpenAI-compatible server, or for an engine in this process."""
     body: Parameters = {}
+    family = next(one for one in OPEN_FAMILIES if re.search(one.pattern, name.lower()))
     if thinking != "default":
-        family = next(one for one in OPEN_FAMILIES if re.search(one.pattern, name.lower()))
         if not isinstance(family.switch, bool):
             body |= family.switch(thinking == "on")
         elif family.switch is not (thinking == "on"):
             _refuse(name, thinking, family.why)
     if effort:
-        # vLLM and SGLang read the parameter, llama.cpp and other templates the argument.
         body["reasoning_effort"] = effort
-        body["chat_template_kwargs"] = body.get("chat_template_kwargs", {}) | {"reasoning_effort": effort}
+        if family.effort:
+            body["chat_template_kwargs"] = body.get("chat_template_kwargs", {}) | {"reasoning_effort": effort}
     return body
 
 

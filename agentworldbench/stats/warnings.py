@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentworldbench.records import FailureKind
-from agentworldbench.run_record import ModelFacts, RunRecord
+from agentworldbench.run_record import PROMPT_CUT, PROMPT_PERHAPS_CUT, ModelFacts, RunRecord
 from agentworldbench.stats.results import JudgeResults, PredictionResults
 
 OFTEN: Final = 0.02
@@ -29,6 +29,11 @@ def warnings_of(
     yield from _names(f"model {model}", predictions.served)
     yield from _changes(f"model {model}", [session.model_facts for session in run.sessions])
     yield from _cut(predictions)
+    if unread := sum(predictions.notes.get(note, 0) for note in (PROMPT_CUT, PROMPT_PERHAPS_CUT)):
+        yield (
+            f"{unread} prompts were cut by the server, or look so: their answers are about other prompts; give the server "
+            "a longer context, or the harness its length (--max-context)"
+        )
     if predictions.shortened:
         yield (
             f"{predictions.shortened} predictions were made on a shortened history (--context-policy drop-oldest): "
