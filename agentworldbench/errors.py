@@ -8,7 +8,7 @@
     ├── CredentialsError       a missing or refused key
     ├── EndpointError          an endpoint that cannot be reached or has no such model
     ├── QuotaError (5)         the account's quota is exhausted
-    ├── StoreError (1)         a run directory that cannot be read or written
+    ├── StoreError (1)         a run directory, or the cache, that cannot be read or written
     └── Interrupted (130)      stopped by the user; what is done stays
 """
 
@@ -48,7 +48,7 @@ class QuotaError(AwbError):
 
 
 class StoreError(AwbError):
-    """A run directory that cannot be read, locked or written."""
+    """A run directory, or the cache of official files, that cannot be read, locked or written."""
 
     exit_code = 1
 
