@@ -107,7 +107,7 @@ def test_official_vectors_are_never_read_with_other_scores() -> None:
         name for name, verdict in read.items() if name.startswith("clean-") and isinstance(verdict, Failure)
     }
     assert refused == {"clean-cr-only"}  # a fence needs lines, and a lone CR ends none
-    assert sum(isinstance(verdict, ReadVerdict) for verdict in read.values()) == 99
+    assert sum(isinstance(verdict, ReadVerdict) for verdict in read.values()) == 114
 
 
 @settings(deadline=None)

@@ -4,8 +4,9 @@ In: the reply, and the texts that the judge was shown and might quote. Out: a `R
 `Failure`. The verdict stands in a `<final_evaluation>` block; a reply without one may be the bare
 JSON object (servers with structured output send that) or hold it in a fence. A block that occurs in
 the shown texts is a quotation and never counts, nor does the answer form of the prompt when a judge
-repeats it; two blocks that disagree are `judge_ambiguous`. JSON is parsed as it stands, never
-repaired, and nothing is salvaged from inside broken JSON. All scans are linear.
+repeats it; two blocks that disagree are `judge_ambiguous`. JSON is parsed as it stands; only where that
+fails another spelling of it is tried, or its scores alone (`broken_json.py`), and `found` says so. All
+scans are linear.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from typing import Any, Final
 from agentworldbench.official import last_match
 from agentworldbench.records import DIMENSIONS, Failure, FailureKind
 from agentworldbench.reply import parts_of
+from agentworldbench.scoring.broken_json import leaves_out, mended
 from agentworldbench.texts import scrub
 
 TAG: Final = "final_evaluation"
 _TAGS = re.compile(rf"<(/?){TAG}>", re.IGNORECASE)
+_ESCAPED_TAGS = re.compile(rf"^[ \t]*&lt;{TAG}&gt;|&lt;(/){TAG}&gt;", re.IGNORECASE | re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
+_CLOSING_FENCE = re.compile(r"\n[ \t]*(?:`{3,}|~{3,})[ \t]*\Z")
 _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
 _NUMBER = re.compile(r"\s*([1-5])(?:\.0+)?\s*(?:/\s*5(?:\.0+)?\s*)?")
 _KEY = re.compile(r'"(?:scores|strengths|weaknesses|reasons)"\s*:')
@@ -60,24 +64,23 @@ def read_verdict(reply: str, shown: Sequence[str] = (), apart: bool = False) -> 
     quotes = _Quotes(shown)
     verdicts: list[ReadVerdict] = []
     problem = ""
-    for found, block in _candidates(answer):
-        body = _unfenced(block)
+    for found, body, source in _bodies(answer):
         try:
             verdict = _read_block(body, found)
         except _Invalid as invalid:
-            if not quotes.hold(body):
+            if not quotes.hold(source):
                 return _unparsed(str(invalid))
             verdict = None
         if verdict is None:
             problem = problem or _why_none(found, body)
-        elif quotes.hold(body):
+        elif quotes.hold(source):
             problem = "the only verdict-like block is quoted from the texts to be judged"
         else:
             verdicts.append(verdict)
         if max(len(verdicts), quotes.count) > _MAX_OBJECTS:
             return Failure(kind=FailureKind.JUDGE_AMBIGUOUS, message=f"more than {_MAX_OBJECTS} verdicts")
     if not verdicts:
-        return _unparsed(problem or "no verdict in the reply")
+        return _unparsed(problem or f"no verdict in the reply, which begins: {answer.strip()[:60]!r}")
     if any(verdict.scores != verdicts[-1].scores for verdict in verdicts):
         return Failure(kind=FailureKind.JUDGE_AMBIGUOUS, message=f"{len(verdicts)} verdicts that disagree")
     return verdicts[-1]
@@ -128,20 +131,56 @@ def _unparsed(message: str) -> Failure:
     return Failure(kind=FailureKind.JUDGE_UNPARSED, message=message)
 
 
-def _candidates(answer: str) -> Iterator[tuple[str, str]]:
-    """(how it was found, text) of every block that may hold the verdict; tagged blocks exclude others."""
-    tags = list(_TAGS.finditer(answer))
-    starts = [index for index, tag in enumerate(tags) if not tag.group(1)]
-    if starts:
+def _bodies(answer: str) -> Iterator[tuple[str, str, str]]:
+    """(how it was found, JSON text, what that rests on) of every block that may hold the verdict."""
+    for found, block, whole in _candidates(answer):
+        body = _unfenced(block)
+        if whole and not _FORM.search(whole) and _broken(body):
+            for way in mended(_unfenced(whole)):
+                if not _broken(way.json):
+                    yield f"{found}, {way.way}", way.json, way.source
+                    break
+            else:
+                yield found, body, body
+        else:
+            yield found, body, body
+
+
+def _broken(text: str) -> bool:
+    """Whether `text` is no JSON for its form; what is only too large or too deep is not mended."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+def _candidates(answer: str) -> Iterator[tuple[str, str, str]]:
+    """(how it was found, text, what a broken one may be mended from) of every block that may hold the verdict.
+
+    Tagged blocks exclude others, escaped tags count where no others stand.
+    """
+    for found, pattern in (("tag", _TAGS), ("escaped tag", _ESCAPED_TAGS)):
+        tags = list(pattern.finditer(answer))
+        starts = [index for index, tag in enumerate(tags) if not tag.group(1)]
         for index in starts:
             end = tags[index + 1].start() if index + 1 < len(tags) else len(answer)
-            yield "tag", answer[tags[index].end() : end]
-        return
-    yield from (("no tag", block) for block in _objects(answer))
+            block = answer[tags[index].end() : end]
+            yield found, block, block
+        if starts:
+            return
+    first_broken = True
+    for start, end, whole in _objects(answer):
+        # Where a broken object ends nobody knows: it is mended only if nothing stands behind it.
+        rest = "" if whole or not first_broken else _CLOSING_FENCE.sub("", answer[start:].rstrip())
+        first_broken = first_broken and whole
+        yield "no tag", answer[start:end], rest
 
 
-def _objects(text: str) -> Iterator[str]:
-    """JSON objects that begin at the start of a line, outermost only, at most fifty.
+def _objects(text: str) -> Iterator[tuple[int, int, bool]]:
+    """(start, end, valid) of JSON objects that begin a line, outermost only, at most fifty.
 
     Of one that is broken, the part up to the fault; nothing inside that part is looked at again.
     """
@@ -152,13 +191,15 @@ def _objects(text: str) -> Iterator[str]:
         if match is None:
             return
         start = match.end() - 1
+        whole = True
         try:
             _, position = decoder.raw_decode(text, start)
         except json.JSONDecodeError as problem:
             position = max(problem.pos, match.end())
+            whole = False
         except (ValueError, RecursionError):
             position = len(text)
-        yield text[start:position]
+        yield start, position, whole
 
 
 def _unfenced(block: str) -> str:
@@ -194,7 +235,7 @@ def _read_block(body: str, found: str) -> ReadVerdict | None:
             found=found,
         )
     except (ValueError, RecursionError) as problem:
-        if _KEY.search(body):
+        if _KEY.search(body) and not leaves_out(body):
             raise _Invalid(f"the verdict is no valid JSON ({str(problem)[:80]})") from None
         return None
 
