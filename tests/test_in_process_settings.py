@@ -86,15 +86,16 @@ def test_a_plan_loads_nothing_and_names_parameters_and_arguments() -> None:
     config = make_config(
         {"model": "hf/some/repo", "model_args": "dtype=float32,parallelize=True", "batch_size": "4"}
     )
-    plan = make_plan(config)
+    plan = make_plan(config, print)
     assert plan.predict.model["args"] == {"dtype": "float32", "parallelize": True}
     with pytest.raises(ConfigError, match="unknown sampling parameter 'best_of'"):
-        make_plan(make_config({"model": "hf/some/repo", "gen_kwargs": "best_of=3"}))
+        make_plan(make_config({"model": "hf/some/repo", "gen_kwargs": "best_of=3"}), print)
     with pytest.raises(ConfigError, match="unknown sampling parameter 'best_of'"):
         make_plan(
             make_config(
                 {"model": "baseline/empty", "judge": "hf/some/repo", "judge_extra_body": {"best_of": 3}}
-            )
+            ),
+            print,
         )
 
 

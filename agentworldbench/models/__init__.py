@@ -27,6 +27,10 @@ def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -
     """Build the backend of `name`. Raises ConfigError for a string that leads nowhere."""
     connection = replace(connection, base_url=root_url(connection.base_url))
     scheme, slash, rest = name.partition("/")
+    if connection.batch_size != "auto" and scheme not in ("hf", "vllm"):
+        raise ConfigError(
+            f"model '{name}': --batch-size is for hf/ and vllm/; servers take --max-connections"
+        )
     if scheme in SCHEMES and not rest:
         raise ConfigError(f"model '{name}': a name must follow '{scheme}/'")
     if scheme in SCHEMES[:-1] and connection.base_url:

@@ -24,7 +24,7 @@ from agentworldbench.models.lengths import output_limit
 FIRST_REQUEST_HEAD_START: Final = 5.0
 """Seconds that other requests wait for the outcome of the first; a refusal comes at once."""
 
-_SAID: Final = 400
+_SAID: Final = 200
 """Characters of a refusal that are its own words; behind them it may quote the prompt."""
 _OPTIONAL: Final = ("temperature", "top_p", "seed", "response_format")
 _LENGTH: Final = ("max_tokens", "max_completion_tokens")

@@ -19,6 +19,9 @@ from agentworldbench.records import CallFailure, Completion, Request, Thinking
 from agentworldbench.run_record import ModelFacts
 from agentworldbench.texts import scrub
 
+LEAST_CONTEXT: Final = 256
+"""No server in use has a shorter context in tokens: a smaller number is about something else."""
+
 
 @dataclass
 class Limits:
@@ -28,6 +31,7 @@ class Limits:
     two values counts, since a request must keep to both; `*_from` tells where the value is from.
     `proven` is the longest exchange that has been answered: no context is shorter than that. `density`
     is the fewest tokens that a prompt had for each one estimated, among those too short to be cut.
+    `unexplained`: a refusal in words that nobody knows has turned out to be about length.
     """
 
     proven: int = 0
@@ -36,11 +40,22 @@ class Limits:
     max_output: int | None = None
     max_output_from: str | None = None
     density: float | None = None
+    unexplained: bool = False
+
+    def hear_context(self, tokens: int | None, source: str) -> None:
+        """Take over a context length that a server tells of itself.
+
+        One in which nothing of this benchmark fits is not believed, and `context_from` says so.
+        """
+        if tokens is None or tokens >= LEAST_CONTEXT:
+            self.learn_context(tokens, source)
+        elif self.context is None:
+            self.context_from = f"{source} says {tokens}: not believed"
 
     def learn_context(self, tokens: int | None, source: str) -> None:
         """Take over a context length, unless a smaller one is known or a longer one proven."""
         known = self.context is not None and self.context <= (tokens or 0)
-        if tokens is not None and tokens > self.proven and not known:
+        if tokens is not None and tokens >= self.proven and not known:
             self.context, self.context_from = tokens, source
 
     def learn_output(self, tokens: int | None, source: str) -> None:
@@ -192,9 +207,14 @@ def _without_keys(text: str, secrets: tuple[str, ...]) -> str:
     return _KEY.sub("***", text)
 
 
+def kept_text(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """A server's words about itself as they may be stored: valid text without keys."""
+    return scrub(_without_keys(text, secrets))
+
+
 def kept_reply(text: str, secrets: tuple[str, ...] = ()) -> str:
     """The beginning of a raw reply as it may be stored, keys taken out."""
-    return scrub(_without_keys(text, secrets))[:KEPT_REPLY]
+    return kept_text(text, secrets)[:KEPT_REPLY]
 
 
 def one_line(text: str, secrets: tuple[str, ...] = (), limit: int = 300) -> str:

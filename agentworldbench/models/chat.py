@@ -9,13 +9,36 @@ taken as it is, `<think>` included, so that the stored reply can be read again u
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from agentworldbench.models.adapt import Adapted
-from agentworldbench.models.base import kept_reply, one_line
+from agentworldbench.models.base import kept_reply, kept_text, one_line
 from agentworldbench.models.failures import failed
 from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Usage
 from agentworldbench.texts import scrub
+
+MOST_TOKENS: Final = 10**12
+"""No usage counts so many tokens, whatever a server says."""
+_WHOLE: Final = frozenset(
+    {"stop", "end_turn", "stop_sequence", "eos", "eos_token", "tool_calls", "function_call"}
+)
+"""Finish reasons of an answer that ended by itself."""
+_REASONS: Final = {
+    "length": {"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"},
+    "content_filter": {
+        "content_filter",
+        "content_filtered",
+        "safety",
+        "recitation",
+        "blocklist",
+        "spii",
+        "sensitive",
+    }
+    | {"prohibited_content", "image_safety"},
+}
+"""Finish reasons of other APIs that gateways hand on as they are, by OpenAI's word for them."""
+_BROKEN: Final = frozenset({"error", "abort", "aborted", "cancelled", "insufficient_system_resource"})
+"""Finish reasons of an answer that the server could not finish."""
 
 
 def request_body(request: Request) -> dict[str, Any]:
@@ -56,39 +79,31 @@ def read_chat(
     message = choice.get("message")
     if not isinstance(message, dict):
         message = {}
-    text, thinking = _content(message.get("content"))
-    notes = sent.notes if sent else ()
+    text, thinking, refused = _content(message.get("content"))
+    reason, odd = _finish_reason(choice.get("finish_reason"), secrets)
+    notes = (*(sent.notes if sent else ()), *odd)
     if len(choices) > 1:
         notes = (*notes, f"{len(choices)} choices came back; the first counts")
     if text is not None and scrub(text) != text:
         notes = (*notes, "lone surrogates replaced")
+    refusal = message.get("refusal") or refused or ("finish reason refusal" if reason == "refusal" else None)
     reasoning = _clean(_first_text(message.get("reasoning_content"), message.get("reasoning"), thinking))
-    told = (
-        text
-        or reasoning
-        or message.get("refusal")
-        or message.get("tool_calls")
-        or message.get("function_call")
-    )
-    if (
-        not told
-        and choice.get("finish_reason") == "stop"
-        and usage.completion_tokens
-        and not usage.reasoning_tokens
-    ):
+    told = text or reasoning or refusal or message.get("tool_calls") or message.get("function_call")
+    hidden = usage.reasoning_tokens
+    if not told and reason == "stop" and usage.completion_tokens and not hidden:
         body = json.dumps(reply, ensure_ascii=False, default=str) if raw is None else raw
         return _lost(usage, body, secrets, cost_usd)
     return Completion(
         text=_clean(text),
         reasoning=reasoning,
-        finish_reason=_clean(choice.get("finish_reason")),
-        refusal=_clean(message.get("refusal")),
+        finish_reason=reason,
+        refusal=_clean(refusal),
         tool_calls=bool(message.get("tool_calls") or message.get("function_call")),
         usage=usage,
         cost_usd=cost_usd,
-        model_served=_clean(reply.get("model")),
-        response_id=_clean(reply.get("id")),
-        fingerprint=_clean(reply.get("system_fingerprint")),
+        model_served=_named(reply.get("model"), secrets),
+        response_id=_named(reply.get("id"), secrets),
+        fingerprint=_named(reply.get("system_fingerprint"), secrets),
         adapted=sent.changes if sent else {},
         notes=notes,
     )
@@ -128,9 +143,33 @@ def _fault(reply: Any) -> str | None:
         return f"an error came with status 200: {reply['error']}"
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return "the reply has no choices"
-    if not isinstance(choices[0].get("message"), dict) and not choices[0].get("finish_reason"):
+    reason = choices[0].get("finish_reason")
+    if not isinstance(choices[0].get("message"), dict) and not reason:
         return "the choice has no message"
+    if choices[0].get("error") or (isinstance(reason, str) and reason.lower() in _BROKEN):
+        return (
+            f"the answer ended in an error: finish reason {reason}, {choices[0].get('error') or 'no message'}"
+        )
     return None
+
+
+def _finish_reason(value: Any, secrets: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """(the reason in OpenAI's words where it has one there, what to note about it)."""
+    if not isinstance(value, str) or not value:
+        return None, ("no finish reason: the reply may not be whole",)
+    told = kept_text(value, secrets)
+    word = told.lower()
+    if word in _WHOLE or word == "refusal":
+        return told, ()
+    meant = next((reason for reason, words in _REASONS.items() if word.partition(":")[0] in words), None)
+    if meant is None:
+        return told, (f"unknown finish reason {told[:40]!r}: the reply may not be whole",)
+    return meant, (() if word == meant else (f"finish reason {told[:40]} read as {meant}",))
+
+
+def _named(value: Any, secrets: tuple[str, ...]) -> str | None:
+    """What a server calls itself or its reply, keys taken out; None for anything but a string."""
+    return kept_text(value, secrets) if isinstance(value, str) else None
 
 
 def _clean(value: Any) -> str | None:
@@ -147,7 +186,8 @@ def read_usage(usage: Any) -> Usage:
         value: Any = usage
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
-        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+        plain = isinstance(value, int) and not isinstance(value, bool)
+        return value if plain and 0 <= value < MOST_TOKENS else None
 
     cached = count("prompt_tokens_details", "cached_tokens")
     return Usage(
@@ -158,23 +198,28 @@ def read_usage(usage: Any) -> Usage:
     )
 
 
-def _content(content: Any) -> tuple[str | None, str | None]:
-    """(text, thinking) of a message's content, which may be a string or a list of parts."""
+def _content(content: Any) -> tuple[str | None, str | None, str | None]:
+    """(text, thinking, refusal) of a message's content, which may be a string, a part or a list of parts."""
     if content is None or isinstance(content, str):
-        return content, None
+        return content, None, None
+    if isinstance(content, dict):
+        content = [content]
     if not isinstance(content, list):
-        return str(content), None
+        return str(content), None, None
     texts: list[str] = []
     thoughts: list[str] = []
+    refusal: str | None = None
     for part in content:
         if isinstance(part, str):
             texts.append(part)
         elif isinstance(part, dict):
             if part.get("type") in ("thinking", "reasoning"):
                 thoughts.append(str(part.get("thinking") or part.get("text") or ""))
+            elif part.get("type") == "refusal":
+                refusal = str(part.get("refusal") or part.get("text") or "refused")
             elif isinstance(part.get("text"), str):
                 texts.append(part["text"])
-    return ("".join(texts) if texts else None), ("\n".join(thoughts) or None)
+    return ("".join(texts) if texts else None), ("\n".join(thoughts) or None), refusal
 
 
 def _first_text(*candidates: Any) -> str | None:

@@ -19,11 +19,17 @@ from agentworldbench.records import ContextLimit
 _READ: Final = 1000
 """Characters that are looked at: a refusal says what it has to say at once."""
 
-_FRAME: Final = (
-    r"(?:<\d{3}> [\w.]{1,80}: |\d{3} Bad Request: |Input validation error: |Invalid request: |invalid params, |"
-    r"The model returned the following errors: |Unable to submit request because )?"
+_GATEWAY: Final = (
+    r"(?:(?:litellm\.)?[a-z]\w{0,60}(?:Error|Exception)(?:: | - )|Error code: \d{3} - |(?:API )?Error: |"
+    r"Bad request: |Upstream error from [\w .-]{1,40}: |"
+    r"\{(?:'error': \{)?(?:'\w{1,20}': (?:'[\w ]{0,40}'|None|\d{1,4}), ){0,4}'message': [\"']){0,6}"
 )
-"""What some servers put in front of the sentence."""
+"""What gateways put before another server's message: class names, a status, the printed body."""
+_FRAME: Final = (
+    rf"{_GATEWAY}(?:<\d{{3}}> [\w.]{{1,80}}: |\d{{3}} Bad Request: |Input validation error: |Invalid request: |"
+    r"invalid params, |The model returned the following errors: |Unable to submit request because )?"
+)
+"""What stands in front of the sentence; the server's own words begin behind it."""
 
 _OWN: Final = re.compile(rf"{_FRAME}(?:[^\"'`\n{{\[<:]|(?<=\w)'(?=s\b))*", re.IGNORECASE)
 """What a message says before it quotes anything."""
@@ -39,7 +45,8 @@ _LOOSE: Final = re.compile(
     r"exceed(?:s|ed)? (?:the |your |its )?(?:model's |maximum |available |configured )?(?:context|limit of \d+)|"
     r"(?:prompt|input|messages|conversation) (?:is|are|was|has become) too (?:long|large)|input too long|"
     r"exceeds the maximum allowed length|token count.{0,20}exceeds|too many (?:input |prompt )?tokens|"
-    r"(?:request|prompt|input) payload size exceeds",
+    r"(?:request|prompt|input) payload size exceeds|context (?:length|size|window|limit) (?:has been |is |was )?exceeded|"
+    r"(?:prompt|input) exceeds (?:the )?max(?:imum)? length",
     re.IGNORECASE,
 )
 """Words of a refusal that is in no table yet; no number is read from it."""
@@ -63,6 +70,7 @@ _WORDINGS: Final[tuple[tuple[str, dict[str, bool]], ...]] = (
     (_START, {}),
     (r"You passed #P input tokens and requested \d+ output tokens\. However, the model's context length is only #C", _LEAST),
     (r"The decoder prompt \(length #P\) .{1,80}longer than the maximum model length of #C", {}),
+    (r"The engine prompt length #P exceeds the max_model_len #C", {}),
     (r"max_tokens=\d+ ?cannot be greater than max_model_len=(?:max_total_tokens=)?#C", {}),
     # SGLang, llama.cpp, Text Generation Inference, Ollama, LM Studio.
     (r"The input \(#P tokens\) is longer than the model's context length \(#C tokens\)", {}),
@@ -84,6 +92,7 @@ _WORDINGS: Final[tuple[tuple[str, dict[str, bool]], ...]] = (
     (r"the input token count is #P but model only supports up to #C", _ONLY),
     (r"Too many input tokens\. Max input tokens: #C, request input token count: #P", _ONLY),
     # Others.
+    (r"Prompt too long: #P tokens, limit #C", {}),
     (r"Prompt contains #P tokens.{1,40}too large for model with #C maximum context length", {}),
     (r"Range of input length should be \[\d+, ?#C\]", _ONLY),
     (r"Your request exceeded model token limit: #C(?: \(requested: #T\))?", {}),

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
 from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
-from agentworldbench.models.base import Connection, one_line, proxy_hint, public_url
+from agentworldbench.models.base import Connection, kept_text, one_line, proxy_hint, public_url
 from agentworldbench.models.chat import malformed, read_chat, request_body
 from agentworldbench.models.failures import (
     call_failure,
@@ -39,6 +39,8 @@ CHECK_SECONDS = 20.0
 """Seconds for the list of models."""
 PROBE_SECONDS = 10.0
 """Seconds for each further question; tokenizing a prompt of 100,000 tokens takes one or two."""
+MOST_SLOW = 3
+"""So many questions without an answer in time are enough: this server is asked none any more."""
 
 
 class OpenAIModel:
@@ -67,6 +69,7 @@ class OpenAIModel:
         self.limits = connection.limits()
         self._facts = ModelFacts()
         self._clock: float | None = None
+        self._slow = 0
         self._served = served
         self._connection = connection
         self._key, variable = _key(connection.key_variables)
@@ -113,8 +116,8 @@ class OpenAIModel:
             self._clock = clock_offset(raw.http_response.headers.get("date", ""))
         except (openai.APIConnectionError, aiohttp.ClientError) as problem:
             raise EndpointError(
-                f"{self._url}: cannot be reached ({first_cause(problem)}); is the server running, and the address right?"
-                f"{proxy_hint(self._url)}"
+                f"{self._url}: cannot be reached ({one_line(first_cause(problem), self._secrets)}); is the server "
+                f"running, and the address right?{proxy_hint(self._url)}"
             ) from problem
         except openai.AuthenticationError as problem:
             raise CredentialsError(self._refused_key(problem.message)) from problem
@@ -130,8 +133,9 @@ class OpenAIModel:
         entry = next((entry for entry in entries if entry.get("id") == self._served), None)
         if entry is None and len(entries) == 1 and entries[0].get("owned_by") == "llamacpp":
             entry = entries[0]  # llama.cpp serves its one model under any name
-        self._facts = await ask_server(self._get, self._post, self._served, entry)
-        self.limits.learn_context(self._facts.context, self._facts.context_from or "")
+        told = await ask_server(self._get, self._post, self._served, entry)
+        self._facts = ModelFacts.model_validate(_without_secrets(told.model_dump(), self._secrets))
+        self.limits.hear_context(self._facts.context, self._facts.context_from or "")
         self._counter.expect(self._facts.engine)
         # While the server is idle: which way to count it offers is settled once.
         await self._counter.count([{"role": "user", "content": "ok"}], {})
@@ -147,12 +151,17 @@ class OpenAIModel:
         import aiohttp
         import openai
 
+        if self._slow >= MOST_SLOW:
+            return None
         root = self._url.removesuffix("/v1")
         try:
             async with asyncio.timeout(PROBE_SECONDS):
                 return await method(f"{root}{path}", cast_to=object, **body)
-        except (TimeoutError, openai.OpenAIError, aiohttp.ClientError, ValueError, RecursionError):
-            return None
+        except (TimeoutError, openai.APITimeoutError):
+            self._slow += 1
+        except (openai.OpenAIError, aiohttp.ClientError, ValueError, RecursionError):
+            pass
+        return None
 
     def facts(self) -> ModelFacts:
         """What the server told in `check`, and the limits learned since."""
@@ -222,6 +231,15 @@ class OpenAIModel:
         if self._client is not None:
             await self._client.close()
             self._client = None
+
+
+def _without_secrets(value: Any, secrets: tuple[str, ...]) -> Any:
+    """A JSON-like value with keys taken out of its texts."""
+    if isinstance(value, str):
+        return kept_text(value, secrets)
+    if isinstance(value, dict):
+        return {name: _without_secrets(inner, secrets) for name, inner in value.items()}
+    return value
 
 
 def _key(variables: tuple[str, ...]) -> tuple[str, str | None]:

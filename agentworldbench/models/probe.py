@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from agentworldbench.run_record import ModelFacts
+from agentworldbench.texts import scrub
 
 Get = Callable[[str], Awaitable[Any]]
 Post = Callable[[str, dict[str, Any]], Awaitable[Any]]
@@ -35,6 +36,13 @@ _KEPT_BY_SGLANG: Final = 6
 """Tokens of SGLang's context that no prompt may have; `max_req_input_len` is what is left."""
 _LISTED: Final = 200
 """Longest string that is kept of an entry."""
+_ABSURD: Final = 10**9
+"""No context has so many tokens, whatever a server says."""
+_META: Final = ("n_ctx", "n_ctx_train", "n_embd", "n_params", "n_vocab", "size", "ftype", "vocab_type")
+_TELLING: Final = frozenset(
+    ("id", "owned_by", "root", "parent", "max_model_len", "context_length", "context_window", "quantization")
+) | {f"meta.{name}" for name in _META}
+"""What is kept of a model's entry: a server may write anything into it, keys included."""
 
 
 async def ask_server(get: Get, post: Post, served: str, entry: Mapping[str, Any] | None) -> ModelFacts:
@@ -49,7 +57,7 @@ async def ask_server(get: Get, post: Post, served: str, entry: Mapping[str, Any]
         if _number(length):
             facts |= {"context": length, "context_from": f"/v1/models {name}"}
     for known, question in _QUESTIONS.items():
-        asked = engine == known or (engine is None and entry.get("owned_by") not in _HOSTED)
+        asked = engine == known or (engine is None and str(entry.get("owned_by")) not in _HOSTED)
         if asked and (told := await question(get, post, served)):
             facts |= {"engine": known} | {name: value for name, value in told.items() if value is not None}
             break
@@ -228,10 +236,10 @@ def _template_arguments(extra: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _listed(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The plain values of an entry, those of `meta` with their path."""
+    """The plain values of an entry that say which model it is; those of `meta` with their path."""
     flat = dict(entry) | {f"meta.{name}": value for name, value in _mapping(entry.get("meta")).items()}
-    kept = {name: value for name, value in flat.items() if _scalar(value) and name != "created"}
-    return {name: value[:_LISTED] if isinstance(value, str) else value for name, value in kept.items()}
+    kept = {name: value for name, value in flat.items() if name in _TELLING and _scalar(value)}
+    return {name: scrub(value)[:_LISTED] if isinstance(value, str) else value for name, value in kept.items()}
 
 
 def _named(listed: Any, key: str, *names: str) -> Mapping[str, Any]:
@@ -245,19 +253,17 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    plain = isinstance(value, int) and not isinstance(value, bool)
+    return value if plain and 0 < value < _ABSURD else None
 
 
 def _text(value: Any) -> str | None:
-    return value[:_LISTED] if isinstance(value, str) and value else None
+    return scrub(value)[:_LISTED] if isinstance(value, str) and value else None
 
 
 def _scalar(value: Any) -> bool:
-    return isinstance(value, (str, int, float)) and value == value and abs(_size(value)) < float("inf")
-
-
-def _size(value: Any) -> float:
-    return 0.0 if isinstance(value, str) else value
+    """A text, or a number that JSON and a reader can hold."""
+    return isinstance(value, str) or (isinstance(value, (int, float)) and abs(value) < 1e18)
 
 
 def _sha256(value: Any) -> str | None:
@@ -266,4 +272,4 @@ def _sha256(value: Any) -> str | None:
 
 def _file_name(value: Any) -> str | None:
     """The last part of a path: where a file lies on the server is nobody's business."""
-    return value.replace("\\", "/").rsplit("/", 1)[-1][:_LISTED] if isinstance(value, str) and value else None
+    return _text(value.replace("\\", "/").rsplit("/", 1)[-1]) if isinstance(value, str) and value else None

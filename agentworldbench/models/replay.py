@@ -1,7 +1,8 @@
 """`replay/RUN` or `replay/FILE`: answers that already exist, read again instead of asked for.
 
 In: the run directory of an earlier evaluation, or a JSONL file of `{"sample_id", "text"}` (read
-like a model's reply) or `{"sample_id", "observation"}` (taken as it is). Out: the stored answer, or
+like a model's reply; `"finish_reason"` is "stop" unless it is given, null where it is not known) or
+`{"sample_id", "observation"}` (taken as it is). Out: the stored answer, or
 a failure `not_in_replay`, also where the sample's row has changed since. What the earlier run made of
 a reply does not count: it is read again under the rules of now. Where no reply came, its failure stays.
 """
@@ -113,7 +114,10 @@ def _read_file(path: Path) -> dict[tuple[str, int], Completion]:
         epoch = row.get("epoch", 1)
         if not isinstance(epoch, int) or epoch < 1:
             raise DataError(f'{path}:{number}: "epoch" is {str(epoch)[:40]!r}, not a number from 1')
+        reason = row.get("finish_reason", "stop")
+        if reason is not None and not isinstance(reason, str):
+            raise DataError(f'{path}:{number}: "finish_reason" is neither a string nor null')
         answers[(row["sample_id"], epoch)] = Completion(
-            **{kinds[0]: scrub(row[kinds[0]])}, finish_reason="stop", cost_usd=0.0
+            **{kinds[0]: scrub(row[kinds[0]])}, finish_reason=reason, cost_usd=0.0
         )
     return answers

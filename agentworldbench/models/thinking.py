@@ -68,6 +68,7 @@ _EFFORT_ON: Final = "medium"
 def own_server(name: str, thinking: Thinking, effort: str | None) -> Parameters:
     """Parameters for an OpenAI-compatible server, or for an engine in this process."""
     body: Parameters = {}
+    _no_contradiction(name, thinking, effort)
     family = next(one for one in OPEN_FAMILIES if re.search(one.pattern, name.lower()))
     if thinking != "default":
         if not isinstance(family.switch, bool):
@@ -85,6 +86,7 @@ def provider(provider: str, name: str, thinking: Thinking, effort: str | None) -
     """Parameters for a hosted model, as LiteLLM takes or hands them on."""
     if thinking == "default" and not effort:
         return {}
+    _no_contradiction(name, thinking, effort)
     model = name.lower()
     claude = "claude" in model
     if provider in ("hosted_vllm", "vllm", "lm_studio", "llamafile"):
@@ -103,8 +105,6 @@ def _claude(name: str, thinking: Thinking, effort: str | None) -> Parameters:
     """Anthropic: newer models decide themselves how long to think; older ones want a budget."""
     body: Parameters = {"reasoning_effort": effort} if effort and thinking != "off" else {}
     if thinking == "off":
-        if effort:
-            _refuse(name, thinking, "--reasoning-effort asks for the opposite")
         return {"thinking": {"type": "disabled"}}
     if thinking == "on" and not effort:
         adaptive = re.search(r"(opus|sonnet|haiku)-(4[-.]([6-9]|\d\d)|[5-9])(?!\d)", name.lower())
@@ -118,7 +118,7 @@ def _openai(name: str, thinking: Thinking, effort: str | None) -> Parameters:
     """OpenAI: degrees only; models before GPT-5.1 cannot be told not to reason."""
     if thinking == "off":
         older = re.search(r"(^|/)(o\d|gpt-5(?!\.\d))", name.lower())
-        if older or effort not in (None, "none"):
+        if older:
             _refuse(name, thinking, "give --reasoning-effort minimal or low: it cannot be switched off")
         return {"reasoning_effort": "none"}
     return {"reasoning_effort": effort or _EFFORT_ON}
@@ -127,7 +127,7 @@ def _openai(name: str, thinking: Thinking, effort: str | None) -> Parameters:
 def _gemini(name: str, thinking: Thinking, effort: str | None) -> Parameters:
     """Gemini: LiteLLM writes `thinkingConfig` (a level for Gemini 3, a budget before) from these."""
     if thinking == "off":
-        if effort or re.search(r"gemini-(2\.5-pro|3)", name.lower()):
+        if re.search(r"gemini-(2\.5-pro|3)", name.lower()):
             _refuse(name, thinking, "give --reasoning-effort low: this model cannot stop thinking")
         return {"reasoning_effort": "none"}
     if effort or re.search(r"gemini-3", name.lower()):
@@ -168,6 +168,11 @@ _BY_PROVIDER: Final = {
     "fireworks_ai": _switched(lambda on: {"reasoning_effort": _EFFORT_ON if on else "none"}),
 }
 """Providers whose switch is known; all others take --reasoning-effort alone."""
+
+
+def _no_contradiction(name: str, thinking: Thinking, effort: str | None) -> None:
+    if thinking == "off" and effort not in (None, "none"):
+        _refuse(name, thinking, "--reasoning-effort asks for the opposite")
 
 
 def _refuse(name: str, thinking: Thinking, why: str) -> None:

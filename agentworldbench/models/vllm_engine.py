@@ -57,8 +57,11 @@ class VllmEngine:
             os.environ.setdefault(name, value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of vLLM about other libraries, for its own developers
-            import vllm
-            from lm_eval.models.vllm_causallms import VLLM
+            return self._load()
+
+    def _load(self) -> Loaded:
+        import vllm
+        from lm_eval.models.vllm_causallms import VLLM
 
         arguments = {"use_tqdm_on_load": False, **self._settings.arguments}
         if self._settings.batch_size != "auto":
