@@ -17,13 +17,16 @@ from pathlib import Path
 from typing import Final, Literal
 
 from agentworldbench.config import RunConfig
-from agentworldbench.engine.budget import CHARACTERS, estimate_tokens
+from agentworldbench.engine.budget import CHARACTERS, Room, Unsent, ask_within, estimate_tokens
+from agentworldbench.engine.limiter import Limiter
+from agentworldbench.engine.progress import Progress
+from agentworldbench.engine.retry import Answer, ask
 from agentworldbench.errors import AwbError, CredentialsError
 from agentworldbench.models import Model
 from agentworldbench.observation import reasoning_of
 from agentworldbench.plan import Roles, open_roles
+from agentworldbench.pull import Tell
 from agentworldbench.records import (
-    CallFailure,
     Completion,
     Failure,
     FailureKind,
@@ -43,6 +46,10 @@ LEAST_DISK: Final = 2 * 2**30
 """Bytes that a full judged run may need: replies with their reasoning."""
 MOST_TOKENS: Final = 2048
 """Longest answer of the request: room for a model that reasons first."""
+LEAST_TOKENS: Final = 64
+"""Shortest answer worth asking for here."""
+_ANSWERED: Final = frozenset({FailureKind.EMPTY, FailureKind.CONTENT_FILTER, FailureKind.REFUSED})
+"""Failures in which the model did answer."""
 MOST_SKEW: Final = 60.0
 """Seconds by which the clocks of server and machine may differ."""
 QUESTION: Final = (
@@ -80,10 +87,10 @@ class Checkup:
         return any(finding.state == "fault" for finding in self.findings)
 
 
-async def examine(config: RunConfig) -> list[Checkup]:
+async def examine(config: RunConfig, tell: Tell) -> list[Checkup]:
     """Look at the machine and at each model and judge of `config`, one after the other."""
     checkups = [Checkup("machine", platform.node() or "this machine", tuple(_machine(config)))]
-    roles = open_roles(config)
+    roles = open_roles(config, tell)
     for role, model, sampling in _asked(roles):
         try:
             findings = await _examine_model(role, model, sampling)
@@ -132,9 +139,13 @@ async def _examine_model(role: str, model: Model, sampling: Sampling) -> list[Fi
     )
     counted = await model.count(request)
     begun = time.monotonic()
-    outcome = await model.generate(request)
-    seconds = time.monotonic() - begun
-    findings += _answered(outcome, seconds)
+    try:
+        asked = await ask_within(model, request, Room(LEAST_TOKENS), _ask_twice)
+    except AwbError as problem:
+        name = "authorised" if isinstance(problem, CredentialsError) else "answer"
+        return [*findings, Finding(name, str(problem), "fault")]
+    outcome = asked.failure if isinstance(asked, Unsent) else asked.answer.outcome
+    findings += _answered(outcome, time.monotonic() - begun)
     if isinstance(outcome, Completion):
         findings += _about_answer(role, model, outcome, sampling, counted)
     findings += _about_engine(model.facts(), counted)
@@ -142,22 +153,24 @@ async def _examine_model(role: str, model: Model, sampling: Sampling) -> list[Fi
     return findings
 
 
-def _answered(outcome: Completion | CallFailure, seconds: float) -> Iterator[Finding]:
+async def _ask_twice(model: Model, request: Request) -> Answer:
+    """One request; a second one after a failure of the moment."""
+    return await ask(model, request, Limiter(1), 1, Progress())
+
+
+def _answered(outcome: Completion | Failure, seconds: float) -> Iterator[Finding]:
     if isinstance(outcome, Completion):
         yield Finding("authorised", "yes")
         text = " ".join((outcome.text or "").split())
         ended = f"finish reason {outcome.finish_reason}, {seconds:.1f} s"
-        yield Finding(
-            "answer",
-            f"{text[:60]!r} ({ended})" if text else f"no text ({ended})",
-            "ok" if text else "warning",
-        )
-        return
-    failure: Failure = outcome.failure
-    if failure.kind is FailureKind.AUTHENTICATION:
-        yield Finding("authorised", failure.message, "fault")
+        whole = bool(text) and outcome.finish_reason != "length"
+        said = f"{text[:60]!r} ({ended})" if text else f"no text ({ended})"
+        yield Finding("answer", said, "ok" if whole else "warning")
+    elif outcome.kind in _ANSWERED:
+        yield Finding("authorised", "yes")
+        yield Finding("answer", f"{outcome.kind.value}: {outcome.message}", "warning")
     else:
-        yield Finding("answer", f"{failure.kind.value}: {failure.message}", "fault")
+        yield Finding("answer", f"{outcome.kind.value}: {outcome.message}", "fault")
 
 
 def _about_answer(
@@ -166,10 +179,12 @@ def _about_answer(
     served = completion.model_served or "the answer does not say"
     yield Finding("returned name", served, "ok" if completion.model_served else "warning")
     yield _thinking(completion, sampling)
-    if completion.adapted:
+    # A thinking budget is lowered here for the sake of this short request alone.
+    adapted = {name: instead for name, instead in completion.adapted.items() if "budget_tokens" not in name}
+    if adapted:
         changes = ", ".join(
             f"{name} left out" if instead is None else f"{name} → {instead}"
-            for name, instead in completion.adapted.items()
+            for name, instead in adapted.items()
         )
         yield Finding("parameters", f"adapted: {changes}", "warning")
     else:
@@ -223,7 +238,8 @@ def _about_engine(facts: ModelFacts, counted: int | None) -> Iterator[Finding]:
     if facts.context:
         yield Finding("context", f"{facts.context:,} tokens ({facts.context_from})")
     else:
-        yield Finding("context", "unknown: refusals will tell; --max-context sets it", "warning")
+        told = facts.context_from or "unknown"
+        yield Finding("context", f"{told}: refusals will tell; --max-context sets it", "warning")
     longest = f"{facts.max_output:,} tokens ({facts.max_output_from})" if facts.max_output else "not told"
     yield Finding("longest answer", longest)
     how = "counted by the model's tokenizer" if counted is not None else "estimated from characters"

@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from agentworldbench.plan import Samples
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.records import FailureKind, Prediction, SampleMetrics, SampleRef, Usage, Verdict
+from agentworldbench.readings import NOT_RUN, Groups, Outcome, both_readings, reading
+from agentworldbench.records import Asked, FailureKind, Prediction, SampleMetrics, Usage, Verdict
 from agentworldbench.run_record import JudgeRecord, RunRecord
 from agentworldbench.scoring.metrics import score_observation
-from agentworldbench.stats.aggregate import block, by_domain, macro, rule_results
+from agentworldbench.stats.aggregate import by_domain, rule_results
 from agentworldbench.stats.results import JudgeResults, PredictionResults, Results, Spending
 from agentworldbench.stats.warnings import warnings_of
 from agentworldbench.store import Store
 from agentworldbench.version import __version__
-
-Groups = Mapping[str, Sequence[SampleRef]]
-NOT_RUN = FailureKind.NOT_RUN.value
 
 
 def make_results(store: Store, run: RunRecord, samples: Samples) -> Results:
@@ -31,7 +30,7 @@ def make_results(store: Store, run: RunRecord, samples: Samples) -> Results:
     groups = by_domain(samples.refs)
     store.write_metrics(_metrics(store, samples))
     metrics = {record.sample_id: record for record in store.read_metrics()}
-    predictions = _prediction_results(store, groups)
+    predictions = _prediction_results(store, groups, run.predict.sampling)
     judges = tuple(_judge_results(store, groups, judge) for judge in run.judges)
     results = Results(
         protocol=run.protocol,
@@ -62,62 +61,45 @@ def _metrics(store: Store, samples: Samples) -> Iterator[SampleMetrics]:
 
 
 def _judge_results(store: Store, groups: Groups, judge: JudgeRecord) -> JudgeResults:
-    scores: dict[str, dict[str, int]] = {}
-    failures: dict[str, dict[str, dict[str, int]]] = {}
-    pending: set[str] = set()
     served: set[str] = set()
     notes: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    chosen = {ref.id for refs in groups.values() for ref in refs}
-    for domain, refs in groups.items():
-        counts: dict[str, Counter[str]] = {"prediction": Counter(), "judge": Counter(), "pending": Counter()}
-        for ref in refs:
-            prediction = store.predictions.get((ref.id, 1))
-            verdict = _verdict(store, prediction, judge, domain)
-            if verdict is not None:
-                served.update(filter(None, [verdict.model_served]))
-                notes.update(verdict.notes)
-            if verdict is not None and verdict.scores is not None:
-                scores[ref.id] = verdict.scores
-            elif prediction is not None and prediction.failure is not None:
-                counts["prediction"][prediction.failure.kind.value] += 1
-            elif verdict is not None and verdict.failure is not None:
-                counts["judge"][verdict.failure.kind.value] += 1
-                examples.setdefault(verdict.failure.kind.value, verdict.failure.message)
-            else:
-                counts["pending"][NOT_RUN] += 1
-                pending.add(ref.id)
-        failures[domain] = {stage: dict(sorted(some.items())) for stage, some in counts.items()}
-    blocks = {domain: block(refs, scores, pending) for domain, refs in groups.items()}
+    strict: dict[str, Outcome] = {}
+    official: dict[str, Outcome] = {}
+    differing = less_room = 0
+    for both in both_readings(store, groups, judge):
+        strict[both.ref.id], official[both.ref.id] = both.strict, both.official
+        differing += both.differ
+        if both.verdict is not None:
+            served.update(filter(None, [both.verdict.model_served]))
+            notes.update(both.verdict.notes)
+            less_room += _asked_less(both.verdict, judge.sampling.get("max_tokens"))
+        own = both.official if judge.parse == "official" else both.strict
+        if own.stage == "judge":
+            examples.setdefault(own.kind, own.message)
     return JudgeResults(
         judge=judge,
         served=tuple(sorted(served)),
-        domains=blocks,
-        failures=failures,
-        micro=block([ref for refs in groups.values() for ref in refs], scores, pending),
-        macro_exclude=macro(one.exclude for one in blocks.values()),
-        macro_floor=macro(one.floor for one in blocks.values()),
+        strict=reading(groups, strict),
+        official=reading(groups, official),
+        differing=differing,
+        less_room=less_room,
         examples=dict(sorted(examples.items())),
         notes=dict(sorted(notes.items())),
         spent=_spending(
             line
             for line in store.verdicts.every_line()
-            if line.judge == judge.digest and line.sample_id in chosen
+            if line.judge == judge.digest and line.sample_id in strict
         ),
     )
 
 
-def _verdict(store: Store, prediction: Prediction | None, judge: JudgeRecord, domain: str) -> Verdict | None:
-    """The verdict that counts for a prediction, or None."""
-    if prediction is None or domain not in judge.system_prompts:
-        return None
-    return store.verdict_on(prediction, judge.digest, judge.system_prompts[domain])
-
-
-def _prediction_results(store: Store, groups: Groups) -> PredictionResults:
+def _prediction_results(
+    store: Store, groups: Groups, sampling: Mapping[str, Mapping[str, Any]]
+) -> PredictionResults:
     failures: dict[str, dict[str, int]] = {}
     predicted: dict[str, int] = {}
-    shortened = 0
+    shortened = less_room = 0
     served: set[str] = set()
     notes: Counter[str] = Counter()
     examples: dict[str, str] = {}
@@ -132,7 +114,8 @@ def _prediction_results(store: Store, groups: Groups) -> PredictionResults:
                 continue
             served.update(filter(None, [prediction.model_served]))
             notes.update(prediction.notes)
-            shortened += prediction.dropped_turns > 0
+            shortened += prediction.dropped_turns > 0 and prediction.failure is None
+            less_room += _asked_less(prediction, sampling.get(domain, {}).get("max_tokens"))
             if prediction.failure is None:
                 predicted[domain] += 1
             else:
@@ -143,12 +126,22 @@ def _prediction_results(store: Store, groups: Groups) -> PredictionResults:
         samples={domain: len(refs) for domain, refs in groups.items()},
         predicted=predicted,
         shortened=shortened,
+        less_room=less_room,
         failures=failures,
         served=tuple(sorted(served)),
         examples=dict(sorted(examples.items())),
         notes=dict(sorted(notes.items())),
         spent=_spending(line for line in store.predictions.every_line() if line.sample_id in chosen),
     )
+
+
+def _asked_less(record: Asked, wanted: Any) -> bool:
+    """Whether an answer was asked for with fewer tokens than `wanted` (no number: as many as the server gives)."""
+    if record.failure is not None and record.failure.kind is FailureKind.CONTEXT_OVERFLOW:
+        return False  # there was no answer, however little was asked for
+    lowered = (record.adapted.get(name) for name in ("max_tokens", "max_completion_tokens"))
+    sent = [number for number in (record.max_tokens, *lowered) if isinstance(number, int)]
+    return isinstance(wanted, int) and bool(sent) and min(sent) < wanted
 
 
 def _spending(records: Iterable[Prediction | Verdict]) -> Spending:

@@ -46,6 +46,7 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"
     NETWORK = "network"
     NOT_IN_REPLAY = "not_in_replay"
+    UNKNOWN = "unknown"  # a file of another program says that it failed, not why
     # The judge answered, but its reply holds no single valid verdict.
     JUDGE_UNPARSED = "judge_unparsed"
     JUDGE_AMBIGUOUS = "judge_ambiguous"
@@ -115,9 +116,6 @@ class Attempt(Record):
     finish_reason: str | None = None
 
 
-# --- samples ---------------------------------------------------------------------------------
-
-
 class SampleRef(Record):
     """Where a sample lies and how it belongs together, without its text (index entry)."""
 
@@ -154,9 +152,6 @@ class Sample(Record):
     def id(self) -> str:
         """`<domain>/<id>/<turn_idx>`, with `#2`, `#3` on collision in file order."""
         return self.ref.id
-
-
-# --- asking a model --------------------------------------------------------------------------
 
 
 class Message(Record):
@@ -200,7 +195,8 @@ class Sampling(Record):
 
 
 class Request(Record):
-    """One question to a model. `sample` lets baselines and replays answer without text."""
+    """One question to a model. `sample` lets baselines and replays answer without text; a refusal of a
+    `tentative` one, which is asked again for a shorter answer, says nothing of the model yet."""
 
     sample: Sample
     messages: tuple[Message, ...]
@@ -208,6 +204,7 @@ class Request(Record):
     epoch: int = 1
     repeat: int = 1
     json_schema: dict[str, Any] | None = None
+    tentative: bool = False
 
 
 class Completion(Record):
@@ -246,9 +243,10 @@ class ContextLimit(Record):
 class CallFailure(Record):
     """A request that brought no completion.
 
-    `limit` is what a refusal for length said about it. `retry_after` is the server's wish in seconds. `usage` is what it made nevertheless; `cost_usd`
-    is 0 where nothing can have been billed (never connected, refused) and None where that is not
-    known. `reply` is the raw text (its first 10,000 characters) of an answer that is no completion.
+    `limit` is what a refusal for length said about it. `retry_after` is the server's wish in seconds.
+    `usage` is what it made nevertheless; `cost_usd` is 0 where nothing can have been billed (never
+    connected, refused) and None where that is not known. `reply` is the raw text (its first 10,000
+    characters) of an answer that is no completion.
     """
 
     failure: Failure
@@ -259,9 +257,6 @@ class CallFailure(Record):
     reply: str | None = None
 
 
-# --- persisted records -----------------------------------------------------------------------
-
-
 class Asked(Record):
     """What predictions and verdicts share: how a model was asked and what came back, unread.
 
@@ -269,7 +264,8 @@ class Asked(Record):
     sent in their place (None: left out). `usage` and `cost_usd` are those of all attempts together.
     `max_tokens` was asked for on the ground of `prompt_tokens`: counted by the model's own
     tokenizer, estimated from characters, or named in the server's refusal. `dropped_turns` counts
-    the oldest turns that were left out of the history (--context-policy drop-oldest).
+    the oldest turns that were left out of the history (--context-policy drop-oldest). `prompt_sha256` and
+    `started_at` are None where another program asked and did not say.
     """
 
     schema_version: Literal[1] = 1
@@ -292,16 +288,20 @@ class Asked(Record):
     response_id: str | None = None
     fingerprint: str | None = None
     adapted: dict[str, Any] = {}
-    prompt_sha256: str
+    prompt_sha256: str | None = None
     attempts: tuple[Attempt, ...] = ()
     notes: tuple[str, ...] = ()
-    started_at: str
+    started_at: str | None = None
 
 
 class Prediction(Asked):
-    """What the model answered for (sample, epoch): an observation, or a typed failure."""
+    """What the model answered for (sample, epoch): an observation, or a typed failure.
+
+    `official_sha256` is the hash of what the official rules make of the same reply (None: nothing).
+    """
 
     observation: str | None = None
+    official_sha256: str | None = None
     text: str | None = None
 
     @property
@@ -313,13 +313,14 @@ class Prediction(Asked):
 class Verdict(Asked):
     """A judge's five integers with reasons and raw reply, or a typed failure.
 
-    It counts only for the observation and under the system prompt whose hashes it carries.
+    It counts only for the observation and under the system prompt whose hashes it carries (None: another
+    program's prompt, which it did not name).
     """
 
     judge: str
     repeat: int = 1
     observation_sha256: str
-    system_sha256: str
+    system_sha256: str | None = None
     scores: dict[str, int] | None = None
     strengths: tuple[str, ...] = ()
     weaknesses: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentworldbench.engine.budget import RESERVE, Asked, estimate_tokens
+from agentworldbench.engine.budget import RESERVE, Asked, Unsent, estimate_tokens
 from agentworldbench.records import ContextLimit, Failure, Message, Request, Usage
 from tests.helpers.fake_model import FakeModel, fails, says
 from tests.helpers.within import LEAST, answering, asked_for, characters, chat, counting, within
@@ -44,10 +44,11 @@ def test_a_counted_prompt_leaves_the_rest_of_the_context(
     model.limits.learn_output(longest, "a test")
     asked = within(model, chat(now=prompt - 100), most)
     if expected == "context_overflow":
-        assert isinstance(asked, Failure)
-        assert (asked.kind, model.requests) == ("context_overflow", [])
-        assert f"{prompt} prompt tokens" in asked.message
-        assert str(context) in asked.message
+        assert isinstance(asked, Unsent)
+        assert (asked.failure.kind, model.requests) == ("context_overflow", [])
+        assert (asked.prompt_tokens, asked.prompt_tokens_from) == (prompt, "counted")
+        assert f"{prompt} prompt tokens" in asked.failure.message
+        assert str(context) in asked.failure.message
     else:
         assert isinstance(asked, Asked)
         assert asked_for(model) == [expected]
@@ -66,7 +67,7 @@ def test_a_prompt_that_fits_by_any_measure_is_not_counted() -> None:
 def test_what_is_asked_for_fits(text: str, most: int, context: int) -> None:
     model = counting(answering(context))
     asked = within(model, (Message(role="user", content=text),), most)
-    if isinstance(asked, Failure):
+    if isinstance(asked, Unsent):
         assert context - len(text) - RESERVE < LEAST
     else:
         (allowed,) = asked_for(model)
@@ -95,15 +96,20 @@ def in_characters(request: Request) -> int:
     return characters(request.messages)
 
 
+ABOUT_8000 = 8000 - estimate_tokens(chat(now=2900)) - RESERVE
+"""Asked for in a context of 8,000 by the estimate of a prompt that has 3,000 tokens in truth."""
+
+
 @pytest.mark.parametrize(
     ("told", "known", "sent", "how"),
     [
         ("context prompt", None, [32768, 8000 - 3000 - RESERVE], "refusal"),
-        ("context prompt", 8000, [8000 - estimate_tokens(chat(now=2900)) - RESERVE, 4936], "refusal"),
-        ("context", None, [32768, 8000 - estimate_tokens(chat(now=2900)) - RESERVE, LEAST], "estimated"),
+        ("context prompt", 8000, [ABOUT_8000, 4936], "refusal"),
+        ("context", None, [32768, ABOUT_8000, ABOUT_8000 // 2], "estimated"),
         ("total context", None, [32768, 8000 - 3000 - RESERVE], "refusal"),
-        ("nothing", None, [32768, LEAST], "estimated"),
-        ("prompt", None, [32768, LEAST], "estimated"),
+        ("nothing", None, [32768, 8192, 2048], "estimated"),
+        ("nothing", 8000, [ABOUT_8000, ABOUT_8000 // 2], "estimated"),
+        ("prompt", None, [32768, 8192, 2048], "estimated"),
     ],
 )
 def test_a_refusal_for_length_is_followed_by_smaller_requests(
@@ -146,7 +152,7 @@ def test_a_lower_bound_is_no_length_of_the_prompt(counts: bool) -> None:
     assert isinstance(asked, Asked)
     assert not isinstance(asked.answer.outcome, Failure)
     by_estimate = 8000 - 1001 - RESERVE  # the least that it is, above the estimate of 758
-    assert asked_for(model) == ([7000, 4936] if counts else [7000, by_estimate, LEAST])
+    assert asked_for(model) == ([7000, 4936] if counts else [7000, by_estimate, by_estimate // 2])
     assert asked.fitted.prompt_tokens_from == ("counted" if counts else "estimated")
 
 
@@ -205,7 +211,7 @@ def test_a_context_in_which_nothing_fits_is_not_believed(named: int) -> None:
     limit = ContextLimit(context=named)
     model = FakeModel(lambda request, number: fails("context_overflow", status=400, limit=limit))
     within(model, chat())
-    assert asked_for(model) == [32768, LEAST]
+    assert asked_for(model) == [32768, 8192, 2048, 1024, LEAST]
     assert model.limits.context is None
 
 
@@ -219,7 +225,7 @@ def test_a_context_shorter_than_what_was_answered_is_not_believed() -> None:
 def test_a_hopeless_prompt_is_not_sent_on_an_estimate() -> None:
     model = answering(1000)
     asked = within(model, chat(now=12 * 1000))
-    assert isinstance(asked, Failure)
+    assert isinstance(asked, Unsent)
     assert model.requests == []
 
 
@@ -270,8 +276,8 @@ def test_turns_are_dropped_by_the_number_that_a_refusal_names() -> None:
 def test_without_history_there_is_nothing_to_drop(counts: bool) -> None:
     model = counting(answering(1000)) if counts else answering(1000)
     asked = within(model, chat(now=20_000), policy="drop-oldest")
-    assert isinstance(asked, Failure)
-    assert asked.kind == "context_overflow"
+    assert isinstance(asked, Unsent)
+    assert asked.failure.kind == "context_overflow"
 
 
 def test_wide_characters_count_more_tokens() -> None:

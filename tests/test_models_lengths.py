@@ -68,6 +68,31 @@ def test_a_refusal_is_what_it_says(case: Case, shape: str) -> None:
         assert outcome.limit == ContextLimit(context=case["context"], prompt=case["prompt"], **marks)
 
 
+GATEWAYS = {
+    "a LiteLLM proxy": "litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: "
+    "Hosted_vllmException - {}. Received Model Group=m\nAvailable Model Group Fallbacks=None",
+    "a LiteLLM proxy, plain": "litellm.BadRequestError: OpenAIException - {}. Received Model Group=m",
+    "a printed error": "Error code: 400 - {{'object': 'error', 'message': \"{}\", 'code': 400}}",
+    "a printed error inside": "Error code: 400 - {{'error': {{'message': \"{}\", 'type': 'BadRequestError'}}}}",
+    "a printed error with its code first": "Error code: 400 - {{'error': {{'code': 400, 'message': '{}'}}}}",
+    "a class": "VLLMValidationError: {}",
+    "a status in words": "Bad request: {}",
+    "a router": "Upstream error from Some Host 2: {}",
+    "an error": "Error: {}",
+    "two of them": "Upstream error from X: Error code: 400 - {{'object': 'error', 'message': '{}'}}",
+}
+
+
+@pytest.mark.parametrize("gateway", GATEWAYS)
+@pytest.mark.parametrize("case", [case for case in CASES if "code" not in case.values[0]])
+def test_what_gateways_put_before_a_message_changes_nothing(case: Case, gateway: str) -> None:
+    alone = call_failure(case["status"], error_text({"error": {"message": case["message"]}}, ""))
+    text = error_text({"error": {"message": GATEWAYS[gateway].format(case["message"])}}, "")
+    behind = call_failure(case["status"], text)
+    assert (behind.failure.kind, behind.limit) == (alone.failure.kind, alone.limit)
+    assert output_limit(text) == output_limit(case["message"])
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_longest_answer_is_read_only_where_it_is_meant(case: Case) -> None:
     assert (output_limit(case["message"]) is not None) is (case.get("no_context") == "output_limit")
@@ -131,6 +156,9 @@ ECHOES: dict[str, Callable[[str], Any]] = {
     "in angle brackets": lambda text: {"message": f"Cannot render <<{text}>> with this template"},
     "on a line of its own": lambda text: {"error": {"message": f"Cannot render this\n{text}\n"}},
     "in braces": lambda text: {"error": {"message": f"Unexpected {{{text}}}", "param": "messages"}},
+    "behind a gateway's colon": lambda text: {"error": f"litellm.BadRequestError: OpenAIException - Invalid content: {text}"},
+    "in a printed body": lambda text: {"message": f"Error code: 400 - {{'error': {{'message': 'Cannot render <{text}>'}}}}"},
+    "as the input of a printed body": lambda text: {"message": f"Error code: 400 - {{'loc': ['body'], 'input': '{text}'}}"},
     "far behind": lambda text: {"error": {"message": "Bad. " * 400 + text}},
 }  # fmt: skip
 
@@ -179,7 +207,20 @@ def test_any_text_is_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["1", "1,", " (a", "a, ", "'loc': ", "range 1 ", "Exception: ", "max_tokens "]
+    "part",
+    [
+        "1",
+        "1,",
+        " (a",
+        "a, ",
+        "'loc': ",
+        "range 1 ",
+        "Exception: ",
+        "aError: ",
+        "aError",
+        "{'a': 1, ",
+        "max_tokens ",
+    ],
 )
 def test_long_texts_take_no_time(part: str) -> None:
     text = part * 300_000

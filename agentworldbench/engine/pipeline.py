@@ -148,36 +148,40 @@ class Pipeline:
     def _stored_prediction(self, unit: Unit) -> Prediction | None:
         """The prediction that need not be made again, or None."""
         stored = self._store.predictions.get((unit.ref.id, unit.epoch))
-        again = stored is not None and self._predictor is not None and self._ask_again(stored.failure)
-        return None if again else stored
+        if stored is None or self._predictor is None:
+            return stored
+        return None if self._ask_again(self._predictor.failed(stored)) else stored
 
     def _ask_again(self, failure: Failure | None) -> bool:
         """Whether a stored failure is asked again: transient ones always, others on request."""
         return failure is not None and (self._patience.retry_failed or failure.kind in TRANSIENT)
 
     def _stored_verdict(self, question: Question, prediction: Prediction) -> Verdict | None:
-        system = question.judge.system_sha256(question.unit.ref.domain)
-        return self._store.verdict_on(prediction, question.judge.digest(), system, question.repeat)
+        judge = question.judge
+        system = judge.system_sha256(question.unit.ref.domain)
+        return self._store.verdict_on(
+            prediction, judge.digest(), judge.protocol.parse, system, question.repeat
+        )
 
     def _is_due(self, question: Question, prediction: Prediction | None) -> bool:
         if prediction is None:
             return self._predictor is not None
-        if prediction.observation is None:
+        if question.judge.shown(prediction) is None:
             return False
         stored = self._stored_verdict(question, prediction)
-        return stored is None or self._ask_again(stored.failure)
+        return stored is None or self._ask_again(question.judge.failed(stored))
 
     def _hand_over(self, unit: Unit, prediction: Prediction | None) -> None:
         """Queue the judging of a prediction, where it can be judged and is not yet."""
         stage = self._progress.verdicts
         for question in self._questions(unit):
-            if prediction is None or prediction.observation is None:
+            if prediction is None or question.judge.shown(prediction) is None:
                 stage.total -= 1
             elif self._is_due(question, prediction):
                 self._queue.put_nowait(question)
             else:
                 stored = self._stored_verdict(question, prediction)
-                stage.reuse(stored.failure if stored else None)
+                stage.reuse(question.judge.failed(stored) if stored else None)
 
     async def _judge_worker(self) -> None:
         while (question := await self._queue.get()) is not None:
@@ -187,7 +191,7 @@ class Pipeline:
             sample = self._dataset.load(unit.ref)
             verdict = await judge(question.judge, prediction, sample, question.repeat, self._ask)
             self._store.verdicts.append(verdict)
-            self._progress.verdicts.add(verdict.usage, verdict.cost_usd, verdict.failure)
+            self._progress.verdicts.add(verdict.usage, verdict.cost_usd, question.judge.failed(verdict))
             self._progress.update()
             await asyncio.sleep(0)
 

@@ -73,6 +73,8 @@ async def ask(
         attempts.append(_failed(failure, outcome, seconds, model))
         if failure.status is not None:
             limiter.reached = True
+        if failure.kind is FailureKind.BAD_REQUEST and not request.tentative:
+            limiter.refused[model.name] += 1
         if not _again(failure, attempts, limiter, max_retries, model):
             return Answer(failure, tuple(attempts), seconds, outcome.limit)
         wait = _wait(outcome, len(attempts))
@@ -131,10 +133,9 @@ def _again(
         return False
     if failure.kind in FATAL and not (may_return and len(attempts) <= max_retries):
         raise fatal_error(failure, model)
-    if failure.kind is FailureKind.BAD_REQUEST:
-        limiter.refused[model.name] += 1
-        if model.name not in limiter.answered and limiter.refused[model.name] >= MAX_REFUSED:
-            raise _refuses_all(failure, model)
+    refuses = failure.kind is FailureKind.BAD_REQUEST and limiter.refused[model.name] >= MAX_REFUSED
+    if refuses and model.name not in limiter.answered:
+        raise _refuses_all(failure, model)
     if failure.kind in MOST and sum(item.outcome == failure.kind for item in attempts) >= MOST[failure.kind]:
         return False
     # A reply without text is an answer; as a failure of the call its tokens were lost on the way.

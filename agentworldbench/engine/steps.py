@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agentworldbench.engine.budget import Asked, Asker, Room, ask_within
+from agentworldbench.engine.budget import Asked, Asker, Room, Unsent, ask_within
 from agentworldbench.engine.progress import spent
 from agentworldbench.models import Model
 from agentworldbench.observation import read_reply
+from agentworldbench.official import official_observation
 from agentworldbench.prompts import messages_sha256, predict_messages
+from agentworldbench.protocol import Parse
 from agentworldbench.records import (
     Attempt,
     Completion,
@@ -28,20 +30,26 @@ from agentworldbench.records import (
     Sampling,
     Verdict,
 )
-from agentworldbench.scoring.judge import ASK_AGAIN, Judge
-from agentworldbench.scoring.verdict import ReadVerdict
+from agentworldbench.scoring.judge import Judge
 from agentworldbench.task import Task
 from agentworldbench.texts import sha256_text
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """The model under test, its sampling for a sample, and what to do where its context is short."""
+    """The model under test, its sampling for a sample, what to do where its context is short, and how
+    the protocol reads its replies: what it takes for text is not asked for again."""
 
     model: Model
     tasks: Mapping[str, Task]
     sampling: Callable[[SampleRef, int], Sampling]
     room: Room
+    parse: Parse = "strict"
+
+    def failed(self, prediction: Prediction) -> Failure | None:
+        """The failure of a stored prediction by the protocol's own reading; officially any content counts."""
+        judged = self.parse == "official" and prediction.official_sha256 is not None
+        return None if judged else prediction.failure
 
 
 async def predict(predictor: Predictor, sample: Sample, epoch: int, asker: Asker) -> Prediction:
@@ -59,8 +67,8 @@ async def predict(predictor: Predictor, sample: Sample, epoch: int, asker: Asker
     }
     request = Request(sample=sample, messages=messages, sampling=sampling, epoch=epoch)
     asked = await ask_within(model, request, predictor.room, asker)
-    if isinstance(asked, Failure):
-        return Prediction(**record, failure=asked, cost_usd=0.0)
+    if isinstance(asked, Unsent):
+        return Prediction(**record | _unsent(asked), failure=asked.failure, cost_usd=0.0)
     record |= _sending(asked)
     completion = asked.answer.outcome
     if isinstance(completion, Failure):
@@ -75,7 +83,16 @@ async def predict(predictor: Predictor, sample: Sample, epoch: int, asker: Asker
     thinking = _thinking_notes(sampling, completion, read.reasoning)
     notes = (*sample.ref.flags, *asked.notes, *read.notes, *thinking)
     record |= _reply(completion, notes) | {"reasoning": read.reasoning}
-    return Prediction(**record, observation=read.observation, text=completion.text, failure=read.failure)
+    official = official_observation(
+        completion.text, read.observation, task.prediction_tag, task.markers.observation
+    )
+    return Prediction(
+        **record,
+        observation=read.observation,
+        official_sha256=None if official is None else sha256_text(official),
+        text=completion.text,
+        failure=read.failure,
+    )
 
 
 async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: int, asker: Asker) -> Verdict:
@@ -83,9 +100,9 @@ async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: in
 
     `repeat` counts independent verdicts of one judge on one prediction, from 1.
     """
-    observation = prediction.observation
-    assert observation is not None, "only a prediction with an observation is judged"
-    request = judge.request(sample, observation, prediction.epoch, repeat)
+    observation = judge.shown(prediction)
+    assert observation is not None, "only a prediction that can be judged is handed over"
+    request = judge.request(sample, observation, prediction.epoch, repeat, prediction.text)
     record: dict[str, Any] = {
         "sample_id": sample.id,
         "row_hash": sample.ref.row_hash,
@@ -102,17 +119,19 @@ async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: in
     while True:
         attempt += 1
         asked = await ask_within(judge.model, request, Room(judge.min_output), asker)
-        if isinstance(asked, Failure):
-            return Verdict(**{"cost_usd": 0.0} | record, failure=asked)
+        if isinstance(asked, Unsent):
+            return Verdict(**{"cost_usd": 0.0} | record | _unsent(asked), failure=asked.failure)
         record |= _sending(asked, earlier)
         completion = asked.answer.outcome
         if isinstance(completion, Failure):
             return Verdict(**record, failure=completion)
         read = judge.read(completion, sample, observation)
-        if isinstance(read, ReadVerdict) or read.kind not in ASK_AGAIN or attempt == judge.attempts:
+        unread = judge.unread(completion.text, read)
+        if unread is None or attempt == judge.attempts:
             break
-        unread = {"outcome": read.kind, "message": read.message, "reply": completion.text}
-        earlier += (*asked.attempts[:-1], asked.attempts[-1].model_copy(update=unread))
+        message = read.message if isinstance(read, Failure) else "no verdict by the official rules"
+        again = {"outcome": unread, "message": message, "reply": completion.text}
+        earlier += (*asked.attempts[:-1], asked.attempts[-1].model_copy(update=again))
     record |= _reply(completion, asked.notes) | {"reply": completion.text, "reasoning": completion.reasoning}
     if isinstance(read, Failure):
         return Verdict(**record, failure=read)
@@ -146,6 +165,10 @@ def _sending(asked: Asked, earlier: tuple[Attempt, ...] = ()) -> dict[str, Any]:
         "seconds": round(asked.answer.seconds, 3),
         "attempts": attempts if len(attempts) > 1 or attempts[0].outcome != "ok" else (),
     }
+
+
+def _unsent(asked: Unsent) -> dict[str, Any]:
+    return {"prompt_tokens": asked.prompt_tokens, "prompt_tokens_from": asked.prompt_tokens_from}
 
 
 def _reply(completion: Completion, notes: tuple[str, ...]) -> dict[str, Any]:

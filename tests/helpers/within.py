@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agentworldbench.engine.budget import Asked, Room, ask_within
+from agentworldbench.engine.budget import Asked, Room, Unsent, ask_within
 from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.retry import Answer, ask
 from agentworldbench.models import Model
-from agentworldbench.records import Failure, Message, Request, Sampling, Usage
+from agentworldbench.records import Message, Request, Sampling, Usage
 
 from .asking import make_sample
 from .fake_model import FakeModel, says
@@ -43,7 +43,7 @@ def within(
     messages: Sequence[Message],
     max_tokens: int | None = 32768,
     policy: Any = "error",
-) -> Asked | Failure:
+) -> Asked | Unsent:
     """Ask once, within the model's limits."""
     request = Request(
         sample=make_sample(), messages=tuple(messages), sampling=Sampling(max_tokens=max_tokens)
