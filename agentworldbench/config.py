@@ -215,8 +215,14 @@ class RunConfig(Record):
     no_judge: bool = _option(
         False, "Judge", "Predict only, whatever --judge or the configuration file says.",
         "--no-judge", "--predict-only", stages=_JUDGE)  # fmt: skip
-    protocol: Literal["builtin"] = _option(
-        "builtin", "Judge", "Prompts, extraction, reading of verdicts and failure policy under one name.")  # fmt: skip
+    protocol: Literal["builtin", "official"] = _option(
+        "builtin", "Judge", "The judge's prompts, reading of verdicts and failure policy under one name: our own, or "
+        "the paper's (its prompt files are fetched).", "--protocol", stages=_ASK)  # fmt: skip
+    gui_diagnostics: bool = _option(
+        False, "Judge", "Protocol official: add the counts that its GUI prompts speak of and its code never sends "
+        "(our definitions; the result is labelled).", "--gui-diagnostics", stages=_JUDGE)  # fmt: skip
+    prompts: Path | None = _option(
+        None, "Judge", "Folder with the official prompt files, in place of fetching them.", "--prompts", stages=_JUDGE)  # fmt: skip
 
     # Which samples
     sample_id: Strings = _option(

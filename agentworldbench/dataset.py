@@ -87,6 +87,17 @@ class Dataset:
 
         Raises DataError when the file has changed or gone since it was indexed.
         """
+        row, _ = parse_row(self.raw(ref), self.files[ref.domain].path, ref.line)
+        return Sample(
+            ref=ref,
+            system=row.system_str,
+            prompts=tuple(row.prompt[: row.turn_idx]),
+            responses=tuple(row.response[: row.turn_idx]),
+            action=row.turn_texts()[-1],
+        )
+
+    def raw(self, ref: SampleRef) -> bytes:
+        """The line of `ref` as it stands in its file, without its end. Raises DataError as `load` does."""
         path = self.files[ref.domain].path
         try:
             with path.open("rb") as file:
@@ -96,14 +107,7 @@ class Dataset:
             raise DataError(f"{path}:{ref.line}: cannot be read ({problem.strerror})") from problem
         if hashlib.sha256(raw).hexdigest() != ref.row_hash:
             raise DataError(f"{path}:{ref.line}: the file changed while it was in use")
-        row, _ = _parse(raw, path, ref.line)
-        return Sample(
-            ref=ref,
-            system=row.system_str,
-            prompts=tuple(row.prompt[: row.turn_idx]),
-            responses=tuple(row.response[: row.turn_idx]),
-            action=row.turn_texts()[-1],
-        )
+        return raw
 
 
 def open_dataset(files: Mapping[str, Path], tasks: Mapping[str, Task]) -> Dataset:
@@ -157,8 +161,8 @@ def _index_file(path: Path, task: Task) -> tuple[DataFile, list[SampleRef]]:
     seen: dict[str, int] = {}
     try:
         for number, offset, raw in lines_of(path, whole):
-            row, flags = _parse(raw, path, number)
-            _check(row, task, path, number)
+            row, flags = parse_row(raw, path, number)
+            check_row(row, task, path, number)
             base = sample_id(task.domain, row.id, row.turn_idx)
             seen[base] = seen.get(base, 0) + 1
             chains.append(_chain(task.domain, row))
@@ -186,7 +190,8 @@ def _index_file(path: Path, task: Task) -> tuple[DataFile, list[SampleRef]]:
     return DataFile(path=path, sha256=whole.hexdigest(), rows=len(refs)), refs
 
 
-def _parse(raw: bytes, path: Path, line: int) -> tuple[Row, tuple[str, ...]]:
+def parse_row(raw: bytes, path: Path, line: int) -> tuple[Row, tuple[str, ...]]:
+    """The row that a line holds, and flags of what had to be mended. Raises DataError with file:line and field."""
     try:
         text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
         value = json.loads(text)
@@ -220,8 +225,8 @@ def _scrubbed(value: Any) -> Any:
     return value
 
 
-def _check(row: Row, task: Task, path: Path, line: int) -> None:
-    """What the types do not say."""
+def check_row(row: Row, task: Task, path: Path, line: int) -> None:
+    """What the types do not say. Raises DataError with file:line and field."""
     domain = row.task.rpartition("/")[2]
     if domain != task.domain:
         raise DataError(

@@ -131,6 +131,8 @@ def reply_failure(
     hint = ""
     if completion.reasoning or (completion.text or "").strip():
         hint = f" ({'; '.join(('only reasoning came back', *hints))})"
+    elif completion.usage.reasoning_tokens:
+        hint = f" (all of its {completion.usage.reasoning_tokens} tokens are hidden reasoning)"
     elif used:
         hint = f" although {used} tokens were made; is the server's reasoning parser right for this model?"
     return Failure(kind=FailureKind.EMPTY, message=f"the reply has no text{hint}")

@@ -62,6 +62,17 @@ def split_thinking(text: str, tag: str) -> tuple[str, str]:
     return "".join(kept), "\n".join(part for part in thought if part)
 
 
+def official_observation(text: str | None, observation: str | None, tag: str, marker: str) -> str | None:
+    """What the official code takes for the prediction, or None where it sees no generation.
+
+    `text` is the reply's content as it came, null and empty ones are no generation; anything else is
+    text, also blank, cut or refusing text. `observation` stands for a baseline's, which has no text.
+    """
+    if text is None and observation is not None:
+        return without_marker(observation, marker)
+    return without_marker(extract(text, tag), marker) if text else None
+
+
 def extract(text: str, tag: str) -> str:
     """The observation inside a model's text, before the marker step."""
     answer, _ = split_thinking(text, tag)

@@ -19,7 +19,9 @@ from agentworldbench.engine.steps import Predictor
 from agentworldbench.errors import ConfigError
 from agentworldbench.models import Connection, Model, create_model
 from agentworldbench.observation import EXTRACTION
+from agentworldbench.official_files import OfficialPrompts
 from agentworldbench.protocol import PROTOCOLS, Protocol
+from agentworldbench.pull import Tell, prompts_for_run
 from agentworldbench.records import SampleRef, Sampling
 from agentworldbench.run_record import DataSection, PredictSection, SelectionRecord
 from agentworldbench.scoring.judge import Judge
@@ -71,11 +73,15 @@ def open_samples(config: RunConfig) -> Samples:
     """Find, index and choose the data of a configuration. Raises DataError, TaskError, ConfigError."""
     source = resolve_source(config.data, config.tasks)
     dataset = open_dataset(source.files, source.tasks)
+    source.check({domain: file.sha256 for domain, file in dataset.files.items()})
     return Samples(source, dataset, select(dataset.refs, config))
 
 
-def make_plan(config: RunConfig) -> Plan:
-    """Plan an evaluation. Raises ConfigError, TaskError, DataError or CredentialsError."""
+def make_plan(config: RunConfig, tell: Tell) -> Plan:
+    """Plan an evaluation; `tell` takes lines about files that are fetched first.
+
+    Raises ConfigError, TaskError, DataError or CredentialsError.
+    """
     if not config.model:
         raise ConfigError(
             "--model is missing: name the model to evaluate (baseline/copy-last works everywhere)"
@@ -88,11 +94,12 @@ def make_plan(config: RunConfig) -> Plan:
         tasks=samples.tasks,
         sampling=lambda ref, epoch: request_sampling(config, samples.tasks[ref.domain], switches, ref, epoch),
         room=Room(config.min_output, config.context_policy),
+        parse=protocol.parse,
     )
     predict = _predict_section(config, samples, model, switches)
     selection = _selection(config, samples)
     path = config.output.expanduser() if config.output else _default_path(config, model, predict, selection)
-    judges = make_judges(config, protocol, samples.tasks)
+    judges = make_judges(config, protocol, samples.tasks, tell)
     return Plan(config, protocol, samples, predictor, judges, path, predict, selection)
 
 
@@ -124,18 +131,34 @@ class Roles:
     judges: tuple[Judge, ...]
 
 
-def open_roles(config: RunConfig) -> Roles:
+def open_roles(config: RunConfig, tell: Tell) -> Roles:
     """Model and judges of a configuration, with the sampling of its first task."""
     tasks = load_tasks(config.tasks)
-    judges = make_judges(config, PROTOCOLS[config.protocol], tasks)
+    judges = make_judges(config, PROTOCOLS[config.protocol], tasks, tell)
     model, switches = _open_model(config, tasks) if config.model else (None, {})
     return Roles(model, request_sampling(config, next(iter(tasks.values())), switches), judges)
 
 
-def make_judges(config: RunConfig, protocol: Protocol, tasks: Mapping[str, Task]) -> tuple[Judge, ...]:
-    """The judges of a configuration; none with --no-judge."""
+def _official_prompts(config: RunConfig, protocol: Protocol, tell: Tell) -> OfficialPrompts | None:
+    """The prompt files of the protocol official, fetched where missing; None under any other."""
+    if protocol.name == "official" and config.judge:
+        if config.judge_json_schema:
+            raise ConfigError("--judge-json-schema: the official protocol asks for a verdict in tags")
+        return prompts_for_run(config.prompts, tell)
+    for name in ("prompts", "gui_diagnostics"):
+        if getattr(config, name):
+            flag = "--" + name.replace("_", "-")
+            raise ConfigError(f"{flag}: only a judge of --protocol official reads the official prompt files")
+    return None
+
+
+def make_judges(
+    config: RunConfig, protocol: Protocol, tasks: Mapping[str, Task], tell: Tell
+) -> tuple[Judge, ...]:
+    """The judges of a configuration; none with --no-judge. Official prompts are fetched where missing."""
     if config.no_judge:
         return ()
+    official = _official_prompts(config, protocol, tell)
     if config.judge_base_url and not config.judge:
         raise ConfigError("--judge-base-url is given without --judge: name the judge that it serves")
     judges = []
@@ -164,7 +187,16 @@ def make_judges(config: RunConfig, protocol: Protocol, tasks: Mapping[str, Task]
             reasoning_effort=config.judge_reasoning_effort,
         )
         judges.append(
-            Judge(model, sampling, protocol, tasks, config.judge_json_schema, config.judge_attempts)
+            Judge(
+                model,
+                sampling,
+                protocol,
+                tasks,
+                config.judge_json_schema,
+                config.judge_attempts,
+                official=official,
+                diagnostics=config.gui_diagnostics,
+            )
         )
     if len({judge.digest() for judge in judges}) != len(judges):
         raise ConfigError("--judge: the same judge is given twice (its model names it, not its address)")

@@ -27,10 +27,14 @@ from agentworldbench.models import Model
 from agentworldbench.outcome import make_results
 from agentworldbench.plan import Plan, make_judges, make_plan
 from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.pull import Tell
+from agentworldbench.readings import both_readings, differences_table
 from agentworldbench.records import Prediction, SampleMetrics, Verdict
+from agentworldbench.render.table import Table
 from agentworldbench.resources import read_dotenv
 from agentworldbench.resume import continue_run, reopen_samples, with_facts
 from agentworldbench.run_record import RunRecord
+from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, locked_store, open_store
 
@@ -72,7 +76,7 @@ class Run:
             row = rows[prediction.key] = {"domain": domain, "failure": failure}
             for judge in self.record.judges:
                 system = judge.system_prompts.get(domain, "")
-                verdict = store.verdict_on(prediction, judge.digest, system)
+                verdict = store.verdict_on(prediction, judge.digest, judge.parse, system)
                 scores = (verdict.scores if verdict else None) or {}
                 row |= {f"{judge.digest}.{name}": score for name, score in scores.items()}
         for record in store.read_metrics():
@@ -110,7 +114,7 @@ def evaluate(
     """
     read_dotenv()
     made = make_config({"model": model, **options}, Path(config) if config else None)
-    return execute(make_plan(made), watch)
+    return execute(make_plan(made, _silent), watch)
 
 
 def execute(plan: Plan, watch: Watcher | None = None) -> Run:
@@ -122,7 +126,11 @@ def execute(plan: Plan, watch: Watcher | None = None) -> Run:
     return load_run(plan.path)
 
 
-def plan_judging(path: Path, config: RunConfig, data: str | None = None) -> Plan:
+def _silent(line: str) -> None:
+    """Files are fetched without a word; the command line tells of them."""
+
+
+def plan_judging(path: Path, config: RunConfig, data: str | None = None, tell: Tell = _silent) -> Plan:
     """Plan to judge the stored predictions of a run; predictions stay as they are.
 
     `data` says where the data are now, when they have moved.
@@ -132,7 +140,7 @@ def plan_judging(path: Path, config: RunConfig, data: str | None = None) -> Plan
     run = _read_run(open_store(path))
     samples = reopen_samples(path, run, data)
     protocol = PROTOCOLS[config.protocol]
-    judges = make_judges(config, protocol, samples.tasks)
+    judges = make_judges(config, protocol, samples.tasks, tell)
     return Plan(config, protocol, samples, None, judges, path, run.predict, run.selection)
 
 
@@ -148,6 +156,14 @@ def score_run(path: Path, data: str | None = None) -> Run:
         run = _read_run(store)
         make_results(store, run, reopen_samples(path, run, data))
     return load_run(path)
+
+
+def explain_run(path: Path, data: str | None = None) -> list[Table]:
+    """For each judge of a run, the samples that the official and the strict reading do not score alike."""
+    store = open_store(path)
+    run = _read_run(store)
+    groups = by_domain(reopen_samples(path, run, data).refs)
+    return [differences_table(judge.model, both_readings(store, groups, judge)) for judge in run.judges]
 
 
 def _read_run(store: Store) -> RunRecord:

@@ -89,7 +89,8 @@ class SelectionRecord(Record):
 
 class JudgeRecord(Record):
     """One judge. The digest covers `identity`, protocol, sampling, `prompts` and schema; the system
-    prompts are hashed by domain, so that one of them may change and ask its own domain again."""
+    prompts are hashed by domain, so that one of them may change and ask its own domain again. Of a judge
+    that another program asked, what its file does not say is None or missing."""
 
     digest: str
     model: str
@@ -99,10 +100,10 @@ class JudgeRecord(Record):
     sampling: dict[str, Any]
     schema_sha256: str | None
     prompts: dict[str, str]
-    system_prompts: dict[str, str]
+    system_prompts: dict[str, str | None]
     parse: Literal["strict", "official"]
-    attempts: int
-    min_output: int
+    attempts: int | None
+    min_output: int | None
     max_context: int | None
 
 

@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.journal import Journal
+from agentworldbench.protocol import Parse
 from agentworldbench.records import Prediction, SampleMetrics, Verdict
 from agentworldbench.run_record import RunRecord
 from agentworldbench.texts import sha256_text
@@ -83,14 +84,19 @@ class Store:
         return {key[2] for key in self.verdicts.keys() if isinstance(key, tuple)}  # noqa: SIM118
 
     def verdict_on(
-        self, prediction: Prediction, judge: str, system_sha256: str, repeat: int = 1
+        self, prediction: Prediction, judge: str, parse: Parse, system_sha256: str | None, repeat: int = 1
     ) -> Verdict | None:
-        """The judge's verdict on this very observation under this system prompt, or None."""
+        """The judge's verdict on this very observation under this system prompt, or None.
+
+        `parse` says which reading of the prediction the judge is shown.
+        """
         verdict = self.verdicts.get((prediction.sample_id, prediction.epoch, judge, repeat))
-        if verdict is None or prediction.observation is None:
+        shown = prediction.official_sha256
+        if parse == "strict":
+            shown = None if prediction.observation is None else sha256_text(prediction.observation)
+        if verdict is None or shown is None or verdict.observation_sha256 != shown:
             return None
-        same = verdict.observation_sha256 == sha256_text(prediction.observation)
-        return verdict if same and verdict.system_sha256 == system_sha256 else None
+        return verdict if verdict.system_sha256 == system_sha256 else None
 
     def set_aside(self) -> None:
         """Move journals without a good answer out of the way (`<name>.old`)."""

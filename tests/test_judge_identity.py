@@ -118,15 +118,15 @@ def test_how_and_where_a_judge_is_reached_is_not_part_of_it(change: dict[str, An
     settings = {"judge": ["openai-api/m"], "judge_base_url": [URL]}
     plain, driven = (RunConfig.model_validate(settings | more) for more in ({}, change))
     protocol = PROTOCOLS["builtin"]
-    assert [one.digest() for one in make_judges(driven, protocol, TASKS)] == [
-        one.digest() for one in make_judges(plain, protocol, TASKS)
+    assert [one.digest() for one in make_judges(driven, protocol, TASKS, print)] == [
+        one.digest() for one in make_judges(plain, protocol, TASKS, print)
     ]
 
 
 def test_one_model_at_two_addresses_is_one_judge() -> None:
     config = RunConfig(judge=("openai-api/m", "openai-api/m"), judge_base_url=(URL, "http://127.0.0.1:8/v1"))
     with pytest.raises(ConfigError, match="the same judge is given twice"):
-        make_judges(config, PROTOCOLS["builtin"], TASKS)
+        make_judges(config, PROTOCOLS["builtin"], TASKS, print)
 
 
 def test_the_domains_of_a_run_are_not_part_of_a_judge() -> None:

@@ -191,14 +191,14 @@ VERDICT_ON: dict[str, tuple[Prediction, Verdict, dict[str, Any], bool]] = {
 def test_which_verdict_counts(tmp_path: Path, name: str) -> None:
     asked, stored, words, counts = VERDICT_ON[name]
     store = filled(tmp_path, stored)
-    assert store.verdict_on(asked, "j", "s", **words) == (stored if counts else None)
+    assert store.verdict_on(asked, "j", "strict", "s", **words) == (stored if counts else None)
 
 
 def test_a_verdict_given_again_counts_again(tmp_path: Path) -> None:
     again = verdict(system_sha256="newer")
     store = filled(tmp_path, ON_GOOD, again)
-    assert store.verdict_on(GOOD, "j", "newer") == again
-    assert store.verdict_on(GOOD, "j", "s") is None, "the last record of a key counts"
+    assert store.verdict_on(GOOD, "j", "strict", "newer") == again
+    assert store.verdict_on(GOOD, "j", "strict", "s") is None, "the last record of a key counts"
 
 
 HAS_ANSWERS: dict[str, tuple[list[Prediction | Verdict], bool]] = {

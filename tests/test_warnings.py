@@ -27,17 +27,20 @@ def session(**facts: Any) -> Session:
 
 
 def predictions(
-    served: tuple[str, ...] = ("m",), truncated: int = 0, shortened: int = 0, notes: dict[str, int] | None = None
+    served: tuple[str, ...] = ("m",),
+    truncated: int = 0,
+    notes: dict[str, int] | None = None,
+    **counts: int,
 ) -> PredictionResults:
     return PredictionResults(
         samples={"terminal": 100},
         predicted={"terminal": 100 - truncated},
-        shortened=shortened,
         failures={"terminal": {"truncated": truncated} if truncated else {}},
         served=served,
         examples={},
         notes=notes or {},
         spent=Spending(usage=Usage(), cost_usd=None),
+        **counts,
     )
 
 
@@ -64,6 +67,11 @@ CASES: list[tuple[list[Session], PredictionResults, list[str]]] = [
     ([session()], predictions(notes={"lone surrogates replaced": 9}), []),
     ([session()], predictions(notes={PROMPT_CUT: 2, PROMPT_PERHAPS_CUT: 1}), ["3 prompts were cut"]),
     ([session()], predictions(shortened=3), ["3 predictions were made on a shortened history"]),
+    (
+        [session()],
+        predictions(less_room=3),
+        ["model baseline/empty: 3 answers were asked for with fewer tokens than --max-tokens says"],
+    ),
 ]
 
 

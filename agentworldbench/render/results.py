@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS, FailureKind
 from agentworldbench.render.table import DASH, Table, percent, points, share
 from agentworldbench.stats.aggregate import RULE_SCORE
@@ -23,21 +24,22 @@ def domain_name(domain: str) -> str:
 
 def run_tables(results: Results) -> list[Table]:
     """All tables of a run, in reading order."""
-    tables = [judge_table(results, judge) for judge in results.judges]
+    tables = []
+    for judge in results.judges:
+        tables += [judge_table(results, judge), readings_table(results, judge)]
     tables.append(rule_table(results))
     return [*tables, *filter(None, (failure_table(results), notes_table(results)))]
 
 
 def judge_table(results: Results, judge: JudgeResults) -> Table:
-    """Scores by domain and dimension under one judge; dimensions under the headline policy."""
-    other = "exclude" if results.policy == "floor" else "floor"
-    columns = ("Domain", "Scored", "Coverage", results.policy.capitalize(), other.capitalize())
-    rows = [
-        _judge_row(domain_name(domain), one, results.policy, other) for domain, one in judge.domains.items()
-    ]
+    """Scores by domain and dimension under one judge, by the reading and policy of its protocol."""
+    policy = PROTOCOLS[judge.judge.protocol].policy
+    other = "exclude" if policy == "floor" else "floor"
+    columns = ("Domain", "Scored", "Coverage", policy.capitalize(), other.capitalize())
+    rows = [_judge_row(domain_name(domain), one, policy, other) for domain, one in judge.domains.items()]
     count = len(judge.domains)
-    macro = judge.macro_floor if results.policy == "floor" else judge.macro_exclude
-    second = judge.macro_exclude if results.policy == "floor" else judge.macro_floor
+    macro = judge.macro_floor if policy == "floor" else judge.macro_exclude
+    second = judge.macro_exclude if policy == "floor" else judge.macro_floor
     scored = f"{judge.micro.scored}/{judge.micro.samples}"
     rows.append(
         (
@@ -49,16 +51,18 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
             *_dimension_cells(macro),
         )
     )
-    rows.append(_judge_row("Overall, micro", judge.micro, results.policy, other))
+    rows.append(_judge_row("Overall, micro", judge.micro, policy, other))
     served = (
         f" (served as {', '.join(judge.served)})"
         if judge.served and judge.served != (judge.judge.model,)
         else ""
     )
     notes = [
-        f"0-100. floor: a failed sample counts 0; exclude: failed samples are left out. Headline: macro, {results.policy}.",
+        f"0-100. floor: a failed sample counts 0; exclude: failed samples are left out. Headline: macro, {policy}.",
         f"Judge {judge.judge.model}{served}, protocol {judge.judge.protocol}, digest {judge.judge.digest}.",
     ]
+    if "diagnostics" in judge.judge.prompts:
+        notes.append("With GUI diagnostics: these are not numbers of the official protocol.")
     if macro["total"] is None:
         notes.insert(0, "A domain without any scored sample makes the macro average not available.")
     return Table(
@@ -68,6 +72,36 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
         left=("Domain",),
         strong=(count,),
         notes=tuple(notes),
+    )
+
+
+def readings_table(results: Results, judge: JudgeResults) -> Table:
+    """The overall score of one judge under both readings, both failure policies and both averages."""
+    rows = []
+    for name, reading in (("official", judge.official), ("strict", judge.strict)):
+        micro = reading.micro
+        means = (reading.macro_exclude, reading.macro_floor, micro.exclude, micro.floor)
+        scored = f"{micro.scored}/{micro.samples}"
+        rows.append((name, scored, percent(micro.coverage), *(points(mean["total"]) for mean in means)))
+    return Table(
+        title=f"The same replies, read both ways, by {judge.judge.model}",
+        columns=(
+            "Reading",
+            "Scored",
+            "Coverage",
+            "Macro exclude",
+            "Macro floor",
+            "Micro exclude",
+            "Micro floor",
+        ),
+        rows=tuple(rows),
+        left=("Reading",),
+        strong=(0 if judge.judge.parse == "official" else 1,),
+        notes=(
+            f"{judge.differing} samples are not scored alike; `awb score RUN --explain` lists them. "
+            f"Protocol {judge.judge.protocol} is headed by the {judge.judge.parse} reading, macro, "
+            f"{PROTOCOLS[judge.judge.protocol].policy}.",
+        ),
     )
 
 
@@ -147,6 +181,10 @@ def failure_table(results: Results) -> Table | None:
         of_judge = {domain: counts["judge"] for domain, counts in judge.failures.items()}
         rows += _failure_rows(f"judge {judge.judge.model}", of_judge)
         notes += [f"judge {kind}, for example: {text}" for kind, text in judge.examples.items()]
+    if any(judge.judge.parse == "official" for judge in results.judges):
+        notes.append(
+            "Predictions failed by the strict rules; by the official ones only a reply without content does."
+        )
     if not rows:
         return None
     domains = tuple(results.predictions.samples)

@@ -1,13 +1,14 @@
 """Aggregation: verdicts and metrics of samples to means of domains and of the whole.
 
-Pure functions. A verdict's score is (mean of its five integers - 1) / 4 x 100, a dimension's
-(integer - 1) / 4 x 100 [Qwen-AgentWorld eval/eval.py at cd0aa83]; all columns of a row rest on the
-same samples. Failed samples are left out (`exclude`) or count 0 (`floor`). Sums are exact
-(`math.fsum`), so the order of records never shows.
+Pure functions. A verdict has values from 1 to 5 by column, its five integers and their mean as `total`;
+a column's score is (mean of the values - 1) / 4 x 100, in the arithmetic of the official script
+[Qwen-AgentWorld eval/eval.py at cd0aa83], so that the same decimals are printed. Failed samples are left
+out (`exclude`) or count 0 (`floor`). Sums are exact, so the order of records never shows.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
 
@@ -19,10 +20,25 @@ RULE_SCORE = "rule_score"
 """Name of the rule score among the overall means."""
 
 
-def rescaled(scores: Mapping[str, int]) -> dict[str, float]:
-    """Five integers 1-5 to 0-100, with their mean as `total`."""
-    points = {name: (scores[name] - 1) * 25.0 for name in DIMENSIONS}
-    return {"total": fsum(points.values()) / len(DIMENSIONS)} | points
+def strict_values(scores: Mapping[str, int]) -> dict[str, float]:
+    """The values of a strict verdict: five integers 1-5, and their mean as `total`."""
+    return {"total": sum(scores[name] for name in DIMENSIONS) / len(DIMENSIONS)} | {
+        name: scores[name] for name in DIMENSIONS
+    }
+
+
+def official_values(scores: Mapping[str, int], total: float) -> dict[str, float]:
+    """An official verdict's values other than 0: a 0 stands for no value and leaves the mean.
+
+    They can be outside 1-5, and scores made of them outside 0-100, as in the official code.
+    """
+    values = {"total": total} | {name: scores[name] for name in DIMENSIONS}
+    return {name: value for name, value in values.items() if value != 0}
+
+
+def score_of(values: Sequence[float]) -> float | None:
+    """The score, 0-100, of a column's values from 1 to 5; None of nothing."""
+    return (statistics.mean(values) - 1) / 4 * 100 if values else None
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -31,23 +47,28 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def block(
-    refs: Sequence[SampleRef], scores: Mapping[str, Mapping[str, int]], pending: Collection[str]
+    refs: Sequence[SampleRef], values: Mapping[str, Mapping[str, float]], pending: Collection[str]
 ) -> Block:
-    """Scores of the samples `refs`; `scores` holds the valid verdicts by sample id.
+    """Scores of the samples `refs`; `values` holds those of the valid verdicts by sample id and column.
 
-    Samples in `pending` have not been asked yet: they lower the coverage and no mean.
+    A strict verdict has all columns; an official one can lack some, which then rest on fewer
+    samples. Samples in `pending` have not been asked yet: they lower the coverage and no mean.
     """
-    points = [rescaled(scores[ref.id]) for ref in refs if ref.id in scores]
+    rows = [values[ref.id] for ref in refs if ref.id in values]
     asked = sum(ref.id not in pending for ref in refs)
-    sums = {name: fsum(point[name] for point in points) for name in COLUMNS}
+    columns = {name: [row[name] for row in rows if name in row] for name in COLUMNS}
+    exclude = {name: score_of(some) for name, some in columns.items()}
     return Block(
         samples=len(refs),
         asked=asked,
-        scored=len(points),
+        scored=len(rows),
         clusters=len({(ref.domain, ref.cluster) for ref in refs}),
-        coverage=len(points) / len(refs) if refs else 0.0,
-        exclude={name: sums[name] / len(points) if points else None for name in COLUMNS},
-        floor={name: sums[name] / asked if points else None for name in COLUMNS},
+        coverage=len(rows) / len(refs) if refs else 0.0,
+        exclude=exclude,
+        floor={
+            name: None if score is None else score * (len(columns[name]) / asked)
+            for name, score in exclude.items()
+        },
     )
 
 

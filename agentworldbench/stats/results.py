@@ -29,6 +29,20 @@ class Block(Record):
     floor: Scores
 
 
+class Reading(Record):
+    """One judge's scores when all stored replies are read by one set of rules.
+
+    `failures` counts by domain and class what kept a sample from a score: `prediction`, `judge`, and
+    under `pending` the samples not asked yet.
+    """
+
+    domains: dict[str, Block]
+    failures: dict[str, dict[str, dict[str, int]]]
+    micro: Block
+    macro_exclude: Scores
+    macro_floor: Scores
+
+
 class Spending(Record):
     """Tokens and USD; None where unknown. All attempts count, those of superseded records too."""
 
@@ -37,23 +51,53 @@ class Spending(Record):
 
 
 class JudgeResults(Record):
-    """One judge's scores.
+    """One judge's scores, read both ways from the same replies.
 
-    `failures` counts by domain and class what kept a sample from a score: `prediction`, `judge`, and
-    under `pending` the samples not asked yet; `examples` holds one message of each class. `notes`
+    The properties are those of the reading that the judge's protocol is headed by. `differing` counts
+    the samples that the two readings do not score alike, `less_room` the verdicts asked for with fewer
+    tokens than the judge's settings say; `examples` holds one message of each class of failure, `notes`
     counts what was noted on verdicts.
     """
 
     judge: JudgeRecord
     served: tuple[str, ...]
-    domains: dict[str, Block]
-    failures: dict[str, dict[str, dict[str, int]]]
-    micro: Block
-    macro_exclude: Scores
-    macro_floor: Scores
+    strict: Reading
+    official: Reading
+    differing: int
+    less_room: int = 0
     examples: dict[str, str]
     notes: dict[str, int]
     spent: Spending
+
+    @property
+    def headline(self) -> Reading:
+        """The reading of the judge's own protocol."""
+        return self.official if self.judge.parse == "official" else self.strict
+
+    @property
+    def domains(self) -> dict[str, Block]:
+        """Blocks by domain."""
+        return self.headline.domains
+
+    @property
+    def failures(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Failures by domain, stage and class."""
+        return self.headline.failures
+
+    @property
+    def micro(self) -> Block:
+        """All samples together."""
+        return self.headline.micro
+
+    @property
+    def macro_exclude(self) -> Scores:
+        """Plain mean of the domains, failed samples left out."""
+        return self.headline.macro_exclude
+
+    @property
+    def macro_floor(self) -> Scores:
+        """Plain mean of the domains, failed samples counted 0."""
+        return self.headline.macro_floor
 
 
 class MetricMean(Record):
@@ -80,11 +124,13 @@ class RuleResults(Record):
 
 class PredictionResults(Record):
     """How the asking went: counts by domain, failures by domain and class (with an example of each),
-    notes, spending. `shortened` counts the samples whose history lost its oldest turns."""
+    notes, spending. `shortened` counts the samples whose history lost its oldest turns, `less_room`
+    the answers asked for with fewer tokens than the run asks for."""
 
     samples: dict[str, int]
     predicted: dict[str, int]
     shortened: int = 0
+    less_room: int = 0
     failures: dict[str, dict[str, int]]
     served: tuple[str, ...]
     examples: dict[str, str]

@@ -3,7 +3,7 @@
 In: the run's record (what the models told of themselves, session by session) and the counts of its
 results. Out: one line a fact. Failures are counted elsewhere; here stands what a table of failures
 does not say: a server that changed under its name, answers cut so often that the limit is at fault,
-histories that were shortened.
+histories that were shortened, answers that had less room than the run asks for.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ def warnings_of(
             f"{predictions.shortened} predictions were made on a shortened history (--context-policy drop-oldest): "
             "they are no results of this benchmark and are never ranked"
         )
+    yield from _less_room(f"model {model}", predictions.less_room, "--max-tokens")
     for judge in judges:
         name = f"judge {judge.judge.model}"
         yield from _names(name, judge.served)
         yield from _changes(name, [session.judge_facts.get(judge.judge.digest) for session in run.sessions])
+        yield from _less_room(name, judge.less_room, "--judge-max-tokens")
 
 
 def _names(who: str, served: Sequence[str]) -> Iterator[str]:
@@ -59,11 +61,19 @@ def _changes(who: str, facts: Sequence[ModelFacts | None]) -> Iterator[str]:
             yield f"{who}: {name.replace('_', ' ')} changed between sessions ({shown})"
 
 
+def _less_room(who: str, count: int, flag: str) -> Iterator[str]:
+    if count:
+        yield (
+            f"{who}: {count} answers were asked for with fewer tokens than {flag} says, because its context or its "
+            "longest answer leaves no more; each record says how many (max_tokens)"
+        )
+
+
 def _cut(predictions: PredictionResults) -> Iterator[str]:
     cut = sum(counts.get(FailureKind.TRUNCATED.value, 0) for counts in predictions.failures.values())
     samples = sum(predictions.samples.values())
     if samples and cut / samples >= OFTEN:
         yield (
-            f"{cut} of {samples} answers were cut by the token limit and have no score: give the model more room "
+            f"{cut} of {samples} answers were cut by the token limit and have no score in the strict reading: give the model more room "
             "(--max-tokens, the server's context length), or check that it stops"
         )

@@ -1,0 +1,208 @@
+"""The same stored replies read by two sets of rules: one judge, sample by sample.
+
+In: a run's predictions and verdicts, a judge's record, the samples by domain. Out: for each sample what
+the strict and the official rules make of it (values, or the failure that kept it from a score), the two
+`Reading`s made of that, and the samples on which they differ, with the reason.
+
+The judge saw one reading of a prediction, that of its protocol. A reply that is a failure by the strict
+rules has a verdict only under the official protocol; there the strict reading counts it as failed all
+the same. A strict judge was never asked about it, so the official reading of its run leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentworldbench.records import Failure, FailureKind, Prediction, SampleRef, Verdict
+from agentworldbench.render.table import Table, points
+from agentworldbench.run_record import JudgeRecord
+from agentworldbench.scoring.official_verdict import OfficialVerdict, read_official
+from agentworldbench.stats.aggregate import block, macro, official_values, score_of, strict_values
+from agentworldbench.stats.results import Reading
+from agentworldbench.store import Store
+
+NOT_RUN = FailureKind.NOT_RUN.value
+LARGEST = 10**300
+"""Official values have no lower bound; near this one the official script's means end in an error."""
+Groups = Mapping[str, Sequence[SampleRef]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One sample by one set of rules: values (1-5 by column), or stage and class of its failure, with a message."""
+
+    values: Mapping[str, float] | None
+    stage: str = ""
+    kind: str = ""
+    message: str = ""
+
+    @property
+    def said(self) -> str:
+        """As a table shows it: the score of its total, 0-100, or the failure."""
+        if self.values is None:
+            return f"{self.stage}: {self.kind}"
+        score = score_of([self.values["total"]]) if "total" in self.values else None
+        return "no value" if score is None else points(score)
+
+
+@dataclass(frozen=True)
+class BothReadings:
+    """A sample's two outcomes, with what they were read from."""
+
+    ref: SampleRef
+    strict: Outcome
+    official: Outcome
+    prediction: Prediction | None
+    verdict: Verdict | None
+
+    @property
+    def differ(self) -> bool:
+        """Whether the sample counts differently."""
+        return self.strict.values != self.official.values
+
+    @property
+    def why(self) -> str:
+        """Why it does, in one sentence."""
+        return _why(self)
+
+
+def both_readings(store: Store, groups: Groups, judge: JudgeRecord) -> Iterator[BothReadings]:
+    """Every sample in order."""
+    for domain, refs in groups.items():
+        system = judge.system_prompts.get(domain)
+        for ref in refs:
+            prediction = store.predictions.get((ref.id, 1))
+            verdict = None
+            if prediction is not None and domain in judge.system_prompts:
+                verdict = store.verdict_on(prediction, judge.digest, judge.parse, system)
+            yield BothReadings(
+                ref, _strict(prediction, verdict), _official(prediction, verdict, judge), prediction, verdict
+            )
+
+
+def _strict(prediction: Prediction | None, verdict: Verdict | None) -> Outcome:
+    if prediction is not None and prediction.failure is not None:
+        return _failed("prediction", prediction.failure)
+    if verdict is None:
+        return Outcome(None, "pending", NOT_RUN)
+    if verdict.failure is not None:
+        return _failed("judge", verdict.failure)
+    assert verdict.scores is not None, "a verdict has scores or a failure"
+    return Outcome(strict_values(verdict.scores))
+
+
+def _official(prediction: Prediction | None, verdict: Verdict | None, judge: JudgeRecord) -> Outcome:
+    if verdict is not None:
+        read = officially_read(verdict)
+        if read is not None and read.success and min(read.scores.values()) > -LARGEST:
+            return Outcome(official_values(read.scores, read.total))
+        reason = read.reason if read and read.reason else "a value too large for a mean"
+        return _failed("judge", verdict.failure or Failure(kind=FailureKind.JUDGE_UNPARSED, message=reason))
+    never_asked = prediction is not None and (prediction.official_sha256 is None or judge.parse == "strict")
+    if prediction is not None and never_asked and prediction.failure is not None:
+        return _failed("prediction", prediction.failure)
+    return Outcome(None, "pending", NOT_RUN)
+
+
+def officially_read(verdict: Verdict) -> OfficialVerdict | None:
+    """A verdict by the official rules: its reply, read again; None where no reply came.
+
+    Where another program stored scores without the reply, those count as they are.
+    """
+    if verdict.reply is not None:
+        return read_official(verdict.reply)
+    if verdict.scores is None:
+        return None
+    counted = [score for score in verdict.scores.values() if score > 0]
+    return OfficialVerdict(True, verdict.scores, sum(counted) / len(counted) if counted else 0.0)
+
+
+def _failed(stage: str, failure: Failure) -> Outcome:
+    return Outcome(None, stage, failure.kind.value, failure.message)
+
+
+def reading(groups: Groups, outcomes: Mapping[str, Outcome]) -> Reading:
+    """All numbers of one set of rules from its outcomes by sample id."""
+    values = {name: one.values for name, one in outcomes.items() if one.values is not None}
+    pending = {name for name, one in outcomes.items() if one.stage == "pending"}
+    blocks = {domain: block(refs, values, pending) for domain, refs in groups.items()}
+    return Reading(
+        domains=blocks,
+        failures={domain: _failures(outcomes[ref.id] for ref in refs) for domain, refs in groups.items()},
+        micro=block([ref for refs in groups.values() for ref in refs], values, pending),
+        macro_exclude=macro(one.exclude for one in blocks.values()),
+        macro_floor=macro(one.floor for one in blocks.values()),
+    )
+
+
+def differences_table(judge: str, readings: Iterable[BothReadings]) -> Table:
+    """The samples that count differently, with the reason; below them how often each kind of effect occurs."""
+    rows: list[tuple[str, str, str, str]] = []
+    pairs: list[tuple[Outcome, Outcome]] = []
+    empty = 0
+    for both in readings:  # one after the other: each holds the texts of its sample
+        pairs.append((both.strict, both.official))
+        empty += both.prediction is not None and both.prediction.official_sha256 is None
+        if both.differ:
+            rows.append((both.ref.id, both.official.said, both.strict.said, both.why))
+    lifted = sum(strict.values is None and official.values is not None for strict, official in pairs)
+    left_out = sum(strict.values is not None and official.values is None for strict, official in pairs)
+    return Table(
+        title=f"Where the two readings differ, by {judge}",
+        columns=("Sample", "Official", "Strict", "Why"),
+        rows=tuple(rows),
+        left=("Sample", "Official", "Strict", "Why"),
+        fold=("Official", "Strict", "Why"),
+        notes=(
+            f"{len(rows)} samples differ: {lifted} are scored by the official rules alone, {left_out} by the "
+            "strict ones alone.",
+            *_opposite_effects(pairs, empty),
+        ),
+    )
+
+
+def _opposite_effects(pairs: Iterable[tuple[Outcome, Outcome]], empty: int) -> tuple[str, str]:
+    """What the `empty` replies do to the official mean, and what failed ones with content do (micro, exclude)."""
+    scored = [(strict.stage == "prediction", one.values) for strict, one in pairs if one.values is not None]
+    totals = [(failed, values["total"]) for failed, values in scored if "total" in values]
+    mean = score_of([total for _, total in totals])
+    floored = None if mean is None else mean * (len(totals) / (len(totals) + empty))
+    without = score_of([total for failed, total in totals if not failed])
+    return (
+        f"{empty} replies without content are left out by the official rules, which raises the mean: {points(mean)} "
+        f"without them, {points(floored)} with 0 for each.",
+        f"{sum(failed for failed, _ in scored)} failed replies with content (blank, thinking alone, cut, filtered) are "
+        f"judged by what is left of them, mostly low: {points(mean)} with them, {points(without)} without.",
+    )
+
+
+def _failures(outcomes: Iterable[Outcome]) -> dict[str, dict[str, int]]:
+    counts: dict[str, Counter[str]] = {"prediction": Counter(), "judge": Counter(), "pending": Counter()}
+    for one in outcomes:
+        if one.values is None:
+            counts[one.stage][one.kind] += 1
+    return {stage: dict(sorted(some.items())) for stage, some in counts.items()}
+
+
+def _why(both: BothReadings) -> str:
+    prediction, verdict = both.prediction, both.verdict
+    if prediction is not None and prediction.failure is not None:
+        kind = prediction.failure.kind.value
+        if both.official.values is None:
+            return f"the reply is {kind}"
+        return (
+            f"the reply is {kind}, which the official rules read as text: they let the judge score "
+            "what is left of it"
+        )
+    if both.strict.values is None and both.official.values is not None:
+        told = verdict.failure.message if verdict is not None and verdict.failure else "no verdict"
+        return f"the judge's reply holds no valid verdict ({told}); the official rules repair or guess one"
+    if both.official.values is None:
+        return "the official rules find no verdict in the judge's reply; the strict ones do"
+    assert both.strict.values is not None
+    missing = [name for name in both.strict.values if name not in both.official.values]
+    if missing:
+        return f"the official rules take {', '.join(missing)} for 0 and leave it out of the mean"
+    return "the two rules take other objects of the judge's reply for its verdict, or other values"
