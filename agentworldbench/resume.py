@@ -176,7 +176,9 @@ def _session(plan: Plan) -> Session:
 
 def _packages() -> dict[str, str]:
     """Versions of what can change an answer or a number."""
-    names = "litellm openai pydantic numpy rapidfuzz rouge-score huggingface-hub lm-eval transformers torch vllm"
+    names = (
+        "litellm openai pydantic numpy rapidfuzz rouge-score huggingface-hub lm-eval transformers torch vllm"
+    )
     found = {"python": platform.python_version()}
     for name in names.split():
         try:

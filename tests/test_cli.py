@@ -232,7 +232,10 @@ def words_of(text: str) -> list[str]:
     return re.sub(r"[│╭╮╰╯─]", " ", text).split()
 
 
-@pytest.mark.parametrize("words", ["", "run", "judge", "score", "tasks", "data info", "leaderboard show"])
+@pytest.mark.parametrize(
+    "words",
+    ["", "run", "infer", "judge", "score", "export official", "tasks", "data info", "leaderboard show"],
+)
 def test_help_is_pinned(tmp_path: Path, words: str) -> None:
     done = run_awb(*words.split(), "--help", cwd=tmp_path, env={"COLUMNS": "100", "TERMINAL_WIDTH": "100"})
     assert (done.code, done.err) == (0, "")

@@ -37,7 +37,7 @@ def doctor(values: dict[str, Any], config_file: Path | None) -> None:
     checkups: list[Checkup] = []
 
     async def work() -> None:
-        checkups.extend(await examine(config))
+        checkups.extend(await examine(config, lambda line: typer.echo(line, err=True)))
 
     run_in_thread(work)
     print_tables([_table(checkup) for checkup in checkups])

@@ -21,14 +21,14 @@ _FULL = "awb_full_command"
 
 
 def later(
-    stages: Sequence[Stage], function: Callable[..., None], *positional: inspect.Parameter
+    stages: Sequence[Stage], function: Callable[..., None], *further: inspect.Parameter
 ) -> Callable[[], None]:
-    """A stand-in for `options.with_options(stages, function, *positional)`."""
+    """A stand-in for `options.with_options(stages, function, *further)`."""
 
     def full() -> Callable[..., None]:
         from agentworldbench.cli.options import with_options
 
-        return with_options(stages, function, *positional)
+        return with_options(stages, function, *further)
 
     def stand_in() -> None:
         """Replaced by LazyGroup before it could run."""

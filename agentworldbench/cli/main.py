@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
-from agentworldbench.cli import data, doctor, leaderboard, run, tasks
+from agentworldbench.cli import data, doctor, export, leaderboard, run, tasks
 from agentworldbench.cli.lazy import LazyGroup
 from agentworldbench.errors import AwbError, Interrupted
 from agentworldbench.resources import read_dotenv
@@ -36,6 +36,7 @@ run.register(app)
 doctor.register(app)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(data.app, name="data")
+app.add_typer(export.app, name="export")
 app.add_typer(leaderboard.app, name="leaderboard")
 
 

@@ -27,11 +27,12 @@ ConfigFile = typer.Option(
 
 
 def with_options(
-    stages: Iterable[Stage], function: Callable[..., None], *positional: inspect.Parameter
+    stages: Iterable[Stage], function: Callable[..., None], *further: inspect.Parameter
 ) -> Callable[..., None]:
-    """`function(values, config_file, **positional)` as a command with the options of `stages`."""
+    """`function(values, config_file, **further)` as a command with the options of `stages`."""
     wanted = set(stages)
-    parameters = list(positional)
+    own = [one for one in further if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    parameters = [one for one in further if one not in own]
     parameters.append(
         inspect.Parameter(
             "config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotated(Path, ConfigFile)
@@ -43,6 +44,7 @@ def with_options(
         if wanted & set(face["stages"]):
             names.append(name)
             parameters.append(_parameter(name, field, face))
+    parameters += own  # their panel, if they have one, comes last
 
     def command(**given: Any) -> None:
         values = {name: given.pop(name) for name in names}

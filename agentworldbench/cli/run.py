@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentworldbench.cli.lazy import later
+from agentworldbench.cli.official import option, parameters
 
 if TYPE_CHECKING:
     from agentworldbench.config import RunConfig
@@ -24,17 +26,22 @@ _RunArgument = typer.Argument(help="Run directory.", metavar="RUN", show_default
 def register(app: typer.Typer) -> None:
     """Add the commands of this group; those with many flags are built when they are invoked."""
     path = inspect.Parameter(
-        "run_path", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Annotated[Path, _RunArgument]
+        "run_path",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=None,
+        annotation=Annotated[Path | None, _RunArgument],
     )
     app.command("run", short_help="Evaluate a model: predict, judge, score.")(
         later(["predict", "judge"], run)
     )
-    app.command("infer", short_help="Predict only; judge later.")(later(["predict"], infer))
+    app.command("infer", short_help="Predict only; judge later.")(
+        later(["predict"], infer, *parameters("infer"))
+    )
     data = inspect.Parameter(
         "data", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, _MovedData]
     )
     app.command("judge", short_help="Judge the stored predictions of a run.")(
-        later(["judge"], judge, path, data)
+        later(["judge"], judge, path, data, *parameters("judge"))
     )
     app.command("score", short_help="Compute metrics and results of a run again.")(score)
 
@@ -49,38 +56,63 @@ def run(values: dict[str, Any], config_file: Path | None) -> None:
     _evaluate(make_config(values, config_file))
 
 
-def infer(values: dict[str, Any], config_file: Path | None) -> None:
+def infer(values: dict[str, Any], config_file: Path | None, **given: Any) -> None:
     """Predict only; judge the stored predictions later with `awb judge RUN`."""
-    from agentworldbench.config import make_config
+    from agentworldbench.cli.official import in_our_words, make_official_config
 
-    _evaluate(make_config({**values, "no_judge": True}, config_file))
+    asked = in_our_words("infer", {**values, "no_judge": True}, given, _say)
+    _evaluate(make_official_config(asked, config_file, _say))
 
 
-def judge(values: dict[str, Any], config_file: Path | None, run_path: Path, data: str | None = None) -> None:
+def judge(values: dict[str, Any], config_file: Path | None, **given: Any) -> None:
     """Judge the stored predictions of a run; a further judge stands beside the earlier ones."""
-    from agentworldbench.config import make_config
+    from agentworldbench.cli.official import in_our_words, make_official_config, run_directory, write_judged
     from agentworldbench.run import plan_judging
 
-    _carry_out(plan_judging(run_path, make_config(values, config_file), data))
+    asked = in_our_words("judge", values, given, _say)
+    config = make_official_config(asked, config_file, _say)
+    path, data = run_directory(asked, _say)
+    plan = plan_judging(path, config, data, _say)
+    _carry_out(plan, lambda: write_judged(plan, data, _say) if asked.used else None)
 
 
 def score(
-    run_path: Annotated[Path, _RunArgument],
+    run_path: Annotated[Path | None, _RunArgument] = None,
     data: Annotated[str | None, _MovedData] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="List the samples that the two readings do not score alike, and why."),
+    ] = False,
+    predictions: Annotated[Path | None, option("score", "predictions")] = None,
+    data_dir: Annotated[Path | None, option("score", "data_dir")] = None,
+    output_dir: Annotated[Path | None, option("score", "output_dir")] = None,
 ) -> None:
     """Compute metrics and results again from what a run has stored; no model is asked."""
-    from agentworldbench.run import score_run
+    from agentworldbench.cli.official import in_our_words, run_directory, script_tables
+    from agentworldbench.cli.output import print_tables
+    from agentworldbench.run import explain_run, score_run
 
-    _print_tables(score_run(run_path, data))
+    given = {"run_path": run_path, "data": data}
+    given |= {"predictions": predictions, "data_dir": data_dir, "output_dir": output_dir}
+    asked = in_our_words("score", {}, given, _say)
+    as_printed = script_tables(asked)
+    path, data = run_directory(asked, _say)
+    if as_printed:
+        print_tables(as_printed)
+        typer.echo()
+    _print_tables(score_run(path, data))
+    if explain:
+        typer.echo()
+        print_tables(explain_run(path, data))
 
 
 def _evaluate(config: RunConfig) -> None:
     from agentworldbench.plan import make_plan
 
-    _carry_out(make_plan(config))
+    _carry_out(make_plan(config, _say))
 
 
-def _carry_out(plan: Plan) -> None:
+def _carry_out(plan: Plan, then: Callable[[], None] = lambda: None) -> None:
     from agentworldbench.cli.display import display
     from agentworldbench.errors import EndpointError
     from agentworldbench.run import execute
@@ -93,6 +125,7 @@ def _carry_out(plan: Plan) -> None:
     except EndpointError:
         _say_server(plan.config)
         raise
+    then()
     _report(finished, plan.config)
 
 
@@ -181,8 +214,8 @@ def _print_tables(finished: Run) -> None:
     print_tables(run_tables(results))
     if results.predict.data.name == "official":
         _say(
-            "Published scores follow for orientation. They were made with another protocol and the judge named in "
-            "their heading: they are no ranking together with the tables above."
+            "Published scores follow for orientation. They were made with the judge named in their heading, under "
+            "settings that are partly undisclosed: they are no ranking together with the tables above."
         )
         print_tables(leaderboard_tables([entry for entry in load_entries() if entry.group.score == "judge"]))
     _say(f"Results: {finished.path / 'results.json'}")

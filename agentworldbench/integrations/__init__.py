@@ -1,0 +1,1 @@
+"""Other programs' formats: one module reads or writes what another ecosystem understands."""
