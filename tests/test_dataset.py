@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
+import pickle
+import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -202,6 +205,33 @@ def test_a_file_changed_under_our_feet_is_an_error(tmp_path: Path, change: str) 
         path.write_bytes(line() + line(id=3) if change == "edited" else line())
     with pytest.raises(DataError, match=r"terminal_test\.jsonl:2: (the file changed|cannot be read)"):
         data.load(data.refs[1])
+
+
+class _Marks:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> Any:
+        return (Path.touch, (self.marker,))
+
+
+@pytest.mark.parametrize("wrapped", ["pickle", "gzip", "zip"])
+def test_files_of_other_kinds_are_refused_and_never_opened(tmp_path: Path, wrapped: str) -> None:
+    """DS-09, DS-10: a trajectory file of another program under our name runs nothing and unpacks nothing."""
+    marker = tmp_path / "ran"
+    data = pickle.dumps(_Marks(marker))
+    if wrapped == "gzip":
+        data = gzip.compress(data)
+    if wrapped == "zip":
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("../../x", b"0" * 1_000_000)
+        data = packed.getvalue()
+    with pytest.raises(DataError, match=r"terminal_test\.jsonl"):
+        terminal(tmp_path, data)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["terminal_test.jsonl"]
 
 
 def test_gzip_is_named(tmp_path: Path) -> None:

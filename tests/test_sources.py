@@ -200,6 +200,20 @@ def test_another_repository_is_resolved_to_a_commit(tmp_path: Path, played: Play
     assert {path.rpartition("/")[2] for path in moving} == {"mcp_test.jsonl"}
 
 
+def test_offline_the_revision_asked_for_is_the_one_given(played: Played) -> None:
+    """DS-06: two revisions lie in the cache; the newer one is never taken for the pinned one, nor the reverse."""
+    for revision in (OFFICIAL_REVISION, COMMIT):
+        assert played.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}@{revision}").code == 0
+    count = len(played.hub.requests)
+    for revision, manifest in ((OFFICIAL_REVISION, played.pinned), (COMMIT, played.main)):
+        done = played.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}@{revision}", offline=True)
+        assert f"at {revision})" in " ".join(done.out.split())
+        assert played.row_counts(done) == manifest.row_counts
+    assert len(played.hub.requests) == count
+    other = played.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}@{'9' * 40}", offline=True)
+    assert other.code == 2, "a revision that is not there is not another one"
+
+
 def test_offline_with_an_empty_cache_fails_at_once(played: Played) -> None:
     done = played.awb("data", "info", "official", offline=True)
     assert done.code == 2
