@@ -1,9 +1,9 @@
-"""A real llama.cpp server with a context of 1,024 tokens a slot, and samples up to three times as long.
+"""A real llama.cpp server with a context of 4,096 tokens a slot, and samples up to twice as long.
 
 llama-server shortens an answer in silence when prompt and answer do not fit. Here no sample that
 fits is lost, none is cut unseen, and those that do not fit are `context_overflow`; what fits is
-decided by the server's own count, asked for by this test itself. Contexts and answers are as short as
-they can be and still show that: the time goes into reading prompts.
+decided by the server's own count, asked for by this test itself. Samples are few and answers short:
+the time goes into reading prompts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agentworldbench.run import Run, evaluate, load_run
 from tests.helpers.official_folder import make_official_folder
 from tools import demo_llm
 
-CONTEXT = 1024
+CONTEXT = 4096
 LEAST, MOST = 24, 40
 KEY = "sk-loopback-0123456789"
 pytestmark = [
@@ -45,7 +45,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     make_official_folder(
-        folder, domains=["terminal"], trajectories=2, turns=10, observation_chars=500, special=False
+        folder, domains=["terminal"], trajectories=2, turns=10, observation_chars=2000, special=False
     )
     return folder
 
