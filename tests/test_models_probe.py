@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.models import Connection, Model, create_model
+from agentworldbench.models import Connection, Model, create_model, openai_api
 from agentworldbench.models.probe import ask_server
 from agentworldbench.records import Completion, Message, Request, Sampling
 from agentworldbench.run_record import ModelFacts
@@ -266,3 +266,23 @@ def test_a_server_without_a_tokenizer_is_asked_once() -> None:
     with engines.SglangServer(version="0.5.9") as server:
         assert with_model(server, thrice) == [None] * 3
         assert server.paths().count(TOKENS) == 1
+
+
+def test_a_busy_server_is_asked_on_and_one_that_hangs_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_api, "PROBE_SECONDS", 0.2)
+    model = openai_api.OpenAIModel("openai-api/m", "m", Connection(base_url="http://127.0.0.1:9/v1"))
+    asked: list[bool] = []
+
+    async def method(url: str, hangs: bool, **more: object) -> dict[str, bool]:
+        asked.append(hangs)
+        if hangs:
+            await asyncio.Event().wait()
+        return {"answered": True}
+
+    async def run(*hangs: bool) -> list[object]:
+        return [await model._ask(method, "/x", hangs=one) for one in hangs]
+
+    busy = asyncio.run(run(True, True, False, True, True, False))
+    assert busy == [None, None, {"answered": True}] * 2, "two that were late in a row say nothing yet"
+    assert asyncio.run(run(*[True] * 5, False)) == [None] * 6
+    assert asked[6:] == [True] * openai_api.MOST_SLOW, "then it is asked no more"

@@ -40,7 +40,7 @@ CHECK_SECONDS = 20.0
 PROBE_SECONDS = 10.0
 """Seconds for each further question; tokenizing a prompt of 100,000 tokens takes one or two."""
 MOST_SLOW = 3
-"""So many questions without an answer in time are enough: this server is asked none any more."""
+"""So many questions in a row without an answer in time are enough: this server is asked none any more."""
 
 
 class OpenAIModel:
@@ -156,7 +156,9 @@ class OpenAIModel:
         root = self._url.removesuffix("/v1")
         try:
             async with asyncio.timeout(PROBE_SECONDS):
-                return await method(f"{root}{path}", cast_to=object, **body)
+                answer = await method(f"{root}{path}", cast_to=object, **body)
+            self._slow = 0
+            return answer
         except (TimeoutError, openai.APITimeoutError):
             self._slow += 1
         except (openai.OpenAIError, aiohttp.ClientError, ValueError, RecursionError):
