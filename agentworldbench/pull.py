@@ -103,6 +103,8 @@ def pull_prompts(
     fetched: set[str] = set()
     copied = False
     if origin is not None:
+        if not origin.expanduser().is_dir():
+            raise DataError(f"--prompts-from {origin}: no such folder")
         official_prompts(origin, manifest)  # all of them, or none
         with _writing(folder):
             _copy(origin.expanduser(), folder, manifest)
