@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from agentworldbench.config import RunConfig
-from agentworldbench.engine.budget import CHARACTERS, Room, Unsent, ask_within, estimate_tokens
+from agentworldbench.engine.budget import ask_within
+from agentworldbench.engine.fitting import CHARACTERS, Room, Unsent, estimate_tokens
 from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.retry import Answer, ask

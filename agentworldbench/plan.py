@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from agentworldbench.config import RunConfig
 from agentworldbench.dataset import Dataset, open_dataset
-from agentworldbench.engine.budget import Room
+from agentworldbench.engine.fitting import Room
 from agentworldbench.engine.steps import Predictor
 from agentworldbench.errors import ConfigError
 from agentworldbench.models import Connection, Model, create_model

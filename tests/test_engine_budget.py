@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentworldbench.engine.budget import RESERVE, Asked, Unsent, estimate_tokens
+from agentworldbench.engine.budget import Asked
+from agentworldbench.engine.fitting import RESERVE, Unsent, estimate_tokens
 from agentworldbench.records import ContextLimit, Failure, Message, Request, Usage
 from tests.helpers.fake_model import FakeModel, fails, says
 from tests.helpers.within import LEAST, answering, asked_for, characters, chat, counting, within

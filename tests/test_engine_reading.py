@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.engine.budget import Room
+from agentworldbench.engine.fitting import Room
 from agentworldbench.engine.retry import Answer
 from agentworldbench.engine.steps import Predictor, predict
 from agentworldbench.models import Model

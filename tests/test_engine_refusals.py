@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.engine.budget import ASKED_AGAIN, GUESSED, RESERVE, Asked, Room, Unsent, ask_within
-from agentworldbench.engine.fitting import TEMPLATE, at_most, estimate_tokens
+from agentworldbench.engine.budget import ASKED_AGAIN, GUESSED, Asked, ask_within
+from agentworldbench.engine.fitting import RESERVE, TEMPLATE, Room, Unsent, at_most, estimate_tokens
 from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.retry import MAX_REFUSED, Answer, ask

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.engine.budget import RESERVE, Asked, estimate_tokens
+from agentworldbench.engine.budget import Asked
+from agentworldbench.engine.fitting import RESERVE, estimate_tokens
 from agentworldbench.records import Request, Usage
 from tests.helpers.fake_model import FakeModel, says
 from tests.helpers.within import asked_for, chat, within

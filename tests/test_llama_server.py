@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.engine.budget import RESERVE
+from agentworldbench.engine.fitting import RESERVE
 from agentworldbench.prompts import predict_messages
 from agentworldbench.run import Run, evaluate, load_run
 from tests.helpers.official_folder import make_official_folder

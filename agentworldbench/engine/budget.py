@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agentworldbench.engine.fitting import (
-    CHARACTERS,
     RESERVE,
     Fitted,
     Room,
@@ -37,8 +36,6 @@ from agentworldbench.models import Model
 from agentworldbench.models.base import Limits
 from agentworldbench.records import Attempt, Completion, ContextLimit, Failure, FailureKind, Request, Usage
 from agentworldbench.run_record import PROMPT_CUT, PROMPT_PERHAPS_CUT
-
-__all__ = ["CHARACTERS", "RESERVE", "Asked", "Asker", "Room", "Unsent", "ask_within", "estimate_tokens"]
 
 USUAL_DENSITY: Final = 0.75
 """Tokens for each one estimated, on the low side, while a model's own tokenizer has shown nothing."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agentworldbench.engine.budget import Asked, Asker, Room, Unsent, ask_within
+from agentworldbench.engine.budget import Asked, Asker, ask_within
+from agentworldbench.engine.fitting import Room, Unsent
 from agentworldbench.engine.progress import spent
 from agentworldbench.models import Model
 from agentworldbench.observation import read_reply

@@ -74,6 +74,6 @@ def _cut(predictions: PredictionResults) -> Iterator[str]:
     samples = sum(predictions.samples.values())
     if samples and cut / samples >= OFTEN:
         yield (
-            f"{cut} of {samples} answers were cut by the token limit and have no score in the strict reading: give the model more room "
-            "(--max-tokens, the server's context length), or check that it stops"
+            f"{cut} of {samples} answers were cut by the token limit and have no score in the strict reading: "
+            "give the model more room (--max-tokens, the server's context length), or check that it stops"
         )

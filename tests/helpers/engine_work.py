@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentworldbench.dataset import Dataset
-from agentworldbench.engine.budget import Room
+from agentworldbench.engine.fitting import Room
 from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.steps import Predictor

@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agentworldbench.engine.budget import Asked, Room, Unsent, ask_within
+from agentworldbench.engine.budget import Asked, ask_within
+from agentworldbench.engine.fitting import Room, Unsent
 from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.retry import Answer, ask
