@@ -39,12 +39,18 @@ class Turn:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One recorded episode of a domain; `name` is unique in the domain and fixes the id."""
+    """One recorded episode of a domain; `name` is unique in the domain and fixes the id.
+
+    `state` is what the agent saw before its first action, shown on turn 1 (domains whose
+    observations are whole screens); `state_heading` stands above it.
+    """
 
     name: str
     instruction: str
     system: str
     turns: tuple[Turn, ...]
+    state: str = ""
+    state_heading: str = "**Current State:**"
 
 
 def load_scripts(domain: str) -> list[dict[str, Any]]:
@@ -86,10 +92,12 @@ def sampled_turns(total: int) -> list[int]:
 
 
 def turn_prompt(trajectory: Trajectory, number: int) -> str:
-    """The text of turn `number` (1-based): heading, instruction on turn 1, fenced action."""
+    """The text of turn `number` (1-based): heading, instruction and state on turn 1, fenced action."""
     head = f"### Turn {number}\n"
     if number == 1:
         head += f"**Task Instruction:**\n{trajectory.instruction.strip()}\n\n"
+        if trajectory.state:
+            head += f"{trajectory.state_heading}\n{trajectory.state}\n\n"
     return f"{head}**Action:**\n```\n{trajectory.turns[number - 1].action}\n```"
 
 
