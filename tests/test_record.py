@@ -1,8 +1,9 @@
 """The bundled terminal and swe rows: format, cleanliness, and that recording again gives the same.
 
 In: `agentworldbench/data/mini/{terminal,swe}_test.jsonl` and the recorders under `tools/record`. The
-recorders run as commands, as a developer runs them. Where other programs than those in `provenance.json`
-would answer in other words (not GNU coreutils, a later major pytest), it is skipped, with the reason.
+recorders run as commands, as a developer runs them, one trajectory a run. Where other programs than those
+in `provenance.json` would answer in other words (not GNU coreutils, a later major pytest), or one that a
+script needs is missing or later, that trajectory is skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tools.record.common import load_scripts, row_id
+from tools.record.compare import difference
+
 ROOT = Path(__file__).resolve().parents[1]
 MINI = ROOT / "agentworldbench" / "data" / "mini"
 DOMAINS = ("terminal", "swe")
+SCRIPTS = [(domain, script["name"]) for domain in DOMAINS for script in load_scripts(domain)]
 FIELDS = ["task", "id", "prompt", "response", "current_prompt", "system_str", "turn_idx", "total_turns"]
 MARKER = "**Environment Observation:**\n"
 HOST_TEXT = re.compile(
@@ -73,7 +78,7 @@ def test_rows_have_the_benchmark_shape(domain: str) -> None:
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_sizes(domain: str) -> None:
     for row in load(domain):
-        assert len(row_text(row)) < 10_000
+        assert len(row_text(row)) < 16_000
         for response in row["response"]:
             assert response.startswith(MARKER)
             observation = response.removeprefix(MARKER)
@@ -96,7 +101,7 @@ def test_suffix_only_in_the_last_prompt(domain: str) -> None:
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_rows_of_a_trajectory_continue_each_other(domain: str) -> None:
     groups = trajectories(domain)
-    assert len(groups) >= 4
+    assert len(groups) >= 8
     assert [row["id"] for group in groups for row in group] == [row["id"] for row in load(domain)]
     for group in groups:
         turns = [row["turn_idx"] for row in group]
@@ -144,13 +149,34 @@ def test_provenance_names_what_was_used() -> None:
         assert len(entry["trajectories"]) == len(trajectories(domain))
 
 
-def reason_to_skip(domain: str) -> str | None:
-    programs = provenance(domain)["programs"]
-    if domain == "swe":
-        here, recorded = (int(text.split(".")[0]) for text in (version("pytest"), programs["pytest"]))
-        return None if here <= recorded else f"recorded with pytest {recorded}, here is {here}"
-    done = subprocess.run(["ls", "--version"], capture_output=True, text=True)
-    return None if "GNU coreutils" in done.stdout else "recorded with GNU coreutils, here are others"
+def numbers(text: str, count: int) -> tuple[int, ...]:
+    """The first `count` parts of the first version number in `text`."""
+    match = re.search(r"\d+(?:\.\d+)*", text)
+    return tuple(int(part) for part in match.group().split(".")[:count]) if match else ()
+
+
+def version_here(domain: str, program: str) -> str | None:
+    """What a program (swe: a Python package) of this machine says of its version, None when it is missing."""
+    try:
+        if domain == "swe":
+            return version(program)
+        return subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    except (PackageNotFoundError, FileNotFoundError):
+        return None
+
+
+def reason_to_skip(domain: str, needs: list[str]) -> str | None:
+    """Why this machine cannot give the recorded words. Of ruff, still at 0, the minor version counts."""
+    recorded = provenance(domain)["programs"]
+    if domain == "terminal" and "GNU coreutils" not in (version_here(domain, "ls") or ""):
+        return "recorded with GNU coreutils, here are others"
+    for program in ["pytest", *needs] if domain == "swe" else needs:
+        here, count = version_here(domain, program), 2 if program == "ruff" else 1
+        if here is None:
+            return f"{program} is not installed"
+        if not numbers(here, count) or numbers(here, count) > numbers(recorded[program], count):
+            return f"recorded with {recorded[program]} of {program}, here is {here.splitlines()[:1]}"
+    return None
 
 
 def run_module(*command: str) -> subprocess.CompletedProcess[str]:
@@ -158,14 +184,24 @@ def run_module(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(call, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_recording_again_gives_the_same(domain: str, tmp_path: Path) -> None:
-    if reason := reason_to_skip(domain):
+@pytest.mark.parametrize(("domain", "name"), SCRIPTS)
+def test_recording_again_gives_the_same(domain: str, name: str, tmp_path: Path) -> None:
+    (script,) = [script for script in load_scripts(domain) if script["name"] == name]
+    if reason := reason_to_skip(domain, script.get("needs", [])):
         pytest.skip(reason)
-    recorded = run_module(f"tools.record.{domain}", "--output", str(tmp_path))
+    recorded = run_module(f"tools.record.{domain}", "--output", str(tmp_path), "--only", name)
     assert recorded.returncode == 0, recorded.stdout + recorded.stderr
-    compared = run_module("tools.record.compare", str(MINI), str(tmp_path), "--domain", domain)
-    assert compared.returncode == 0, compared.stdout + compared.stderr
+    committed = [row for row in load(domain) if row["id"] == row_id(domain, name)]
+    bundled = tmp_path / "bundled.jsonl"
+    bundled.write_text("".join(json.dumps(row) + "\n" for row in committed), encoding="utf-8")
+    assert difference(bundled, tmp_path / f"{domain}_test.jsonl") == []
+
+
+def test_bundled_rows_cannot_be_dropped_by_a_partial_recording() -> None:
+    before = (MINI / "terminal_test.jsonl").read_bytes()
+    done = run_module("tools.record.terminal", "--only", "garden_beds")
+    assert done.returncode == 2 and "--output" in done.stderr
+    assert (MINI / "terminal_test.jsonl").read_bytes() == before
 
 
 def test_comparison_masks_only_volatile_text(tmp_path: Path) -> None:

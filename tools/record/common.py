@@ -160,11 +160,21 @@ def main(
     provenance: Callable[[], dict[str, Any]],
     argv: list[str] | None = None,
 ) -> None:
-    """The command of one recorder: record every script of `domain`, write rows and provenance."""
+    """The command of one recorder: record every script of `domain`, write rows and provenance.
+
+    With `--only` some of the scripts, into another directory: to try a script, or where a program
+    that another one needs is missing.
+    """
     parser = argparse.ArgumentParser(description=f"Record the bundled {domain} trajectories.")
     parser.add_argument("--output", type=Path, default=MINI, help="directory to write to (%(default)s)")
+    parser.add_argument("--only", metavar="NAME", nargs="+", help="these scripts alone; needs --output")
     options = parser.parse_args(argv)
-    trajectories = [record(script) for script in load_scripts(domain)]
+    if options.only and options.output.resolve() == MINI:
+        parser.error("--only would drop rows of the bundled data: give another --output")
+    scripts = {script["name"]: script for script in load_scripts(domain)}
+    if unknown := set(options.only or ()) - set(scripts):
+        parser.error(f"no scripts {', '.join(sorted(unknown))}; there are {', '.join(scripts)}")
+    trajectories = [record(scripts[name]) for name in options.only or scripts]
     path = write_rows(options.output, domain, trajectories)
     texts = {"trajectories": [trajectory.name for trajectory in trajectories]}
     write_provenance(options.output, domain, {**provenance(), **texts})

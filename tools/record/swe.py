@@ -4,8 +4,8 @@ In: `trajectories/swe/*.yaml` (repository, style, planted faults, tool calls of 
 `repos/<name>/`. Out: `swe_test.jsonl` and the swe entry of `provenance.json`. Two styles of
 tool calls: `function` writes `{"name": ..., "arguments": "<JSON as a string>"}` and gets the long
 command envelope, `cli` writes `{"tool": ..., ...}` and gets the short one.
-Run from the repository root: `python -m tools.record.swe [--output DIR]`. Needs bash, pytest and
-grep, sed, wc; no root and no network.
+Run from the repository root: `python -m tools.record.swe [--output DIR] [--only NAME]`. Needs bash, pytest,
+ruff and grep, sed, wc; no root and no network.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import platform
 import subprocess
 import tempfile
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ TOOL_NAMES = {
         "search_file_content": "grep",
         "list_directory": "list_directory",
         "todo_write": "todo",
+        "web_search": "web_search",
     },
     "cli": {
         "Bash": "run",
@@ -47,6 +49,8 @@ TOOL_NAMES = {
 
 def record(script: dict[str, Any]) -> common.Trajectory:
     """Play one script on a fresh copy of its repository with its faults planted."""
+    if missing := [module for module in script.get("needs", []) if find_spec(module) is None]:
+        raise SystemExit(f"{script['name']}: not installed: {', '.join(missing)}")
     shown = f"/workspace/{script['repo']}"
     with tempfile.TemporaryDirectory(prefix="awb") as directory:
         workspace = Workspace(REPOS / script["repo"], Path(directory), shown)
@@ -113,6 +117,7 @@ def system_text(script: dict[str, Any], workspace: Workspace) -> str:
         root=workspace.shown,
         tools=common.prompt_text("swe_tools", root=workspace.shown),
         files="\n".join(listing + known),
+        note=f"\n{script['note'].strip()}" if "note" in script else "",
     )
 
 
@@ -125,12 +130,14 @@ def provenance() -> dict[str, Any]:
         "programs": {
             "python": platform.python_version(),
             "pytest": version("pytest"),
+            "ruff": version("ruff"),
             "bash": bash.splitlines()[0],
         },
         "mapped": "temporary directory -> /workspace/<repository>; blanks at the end of outputs cut",
         "volatile": "pytest's duration",
         "texts": "tasks, repositories and actions: our own; outputs: of the programs run on them; "
-        "file, edit, search, list and todo tools: our own implementations",
+        "file, edit, search, list and todo tools: our own implementations; web search: checks its arguments "
+        "and refuses, as a gateway without a search service does",
     }
 
 

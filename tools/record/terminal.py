@@ -2,8 +2,9 @@
 
 In: `trajectories/terminal/*.yaml`, each with user, host, start directory, initial files and the
 keystrokes of every turn. Out: `terminal_test.jsonl` and the terminal entry of `provenance.json`.
-Run from the repository root: `python -m tools.record.terminal [--output DIR]`. Needs bash and
-the usual small programs (coreutils, grep, sed, awk, diff); no root and no network.
+Run from the repository root: `python -m tools.record.terminal [--output DIR] [--only NAME]`. Needs bash
+and the usual small programs (coreutils, grep, sed, awk, diff), and what a script lists in `needs`
+(an editor, a pager); no root and no network.
 """
 
 from __future__ import annotations
@@ -17,22 +18,27 @@ from pathlib import Path
 from typing import Any
 
 from tools.record import common
-from tools.record.shell import CUT_SECONDS, Shell
+from tools.record.shell import CUT_SECONDS, WHOLE_COLUMNS, WHOLE_ROWS, Shell
 
 DOMAIN = "terminal"
-PROGRAMS = ("bash", "ls", "grep", "sed", "diff")
+PROGRAMS = ("bash", "ls", "grep", "sed", "diff", "ed", "less")
 
 
 def record(script: dict[str, Any]) -> common.Trajectory:
     """Play one script in a fresh home directory."""
+    if missing := [program for program in script.get("needs", []) if shutil.which(program) is None]:
+        raise SystemExit(f"{script['name']}: not installed: {', '.join(missing)}")
     with tempfile.TemporaryDirectory(prefix="awb") as directory:
         home = Path(directory, "home")
         write_files(home, script["files"])
         (home / script["start"]).mkdir(parents=True, exist_ok=True)
-        prompts = script.get("prompts", [])
-        with Shell(home, script["user"], script["host"], script["start"], prompts) as shell:
+        prompts, whole = script.get("prompts", []), script.get("whole_screen", False)
+        with Shell(home, script["user"], script["host"], script["start"], prompts, whole) as shell:
             turns = tuple(
-                common.Turn(json.dumps(turn["keys"]), shell.act(turn["keys"], turn.get("cut_after")))
+                common.Turn(
+                    json.dumps(turn["keys"]),
+                    shell.act(turn["keys"], turn.get("cut_after"), tuple(turn.get("unprompted", ()))),
+                )
                 for turn in script["turns"]
             )
     return common.Trajectory(script["name"], script["task"], system_text(script), turns)
@@ -59,7 +65,9 @@ def system_text(script: dict[str, Any]) -> str:
         if file.get("known", True)
     ]
     return common.prompt_text(
-        DOMAIN,
+        "terminal_screen" if script.get("whole_screen") else DOMAIN,
+        rows=f"{WHOLE_ROWS}",
+        columns=f"{WHOLE_COLUMNS}",
         user=script["user"],
         host=script["host"],
         start=script["start"],
@@ -71,7 +79,8 @@ def system_text(script: dict[str, Any]) -> str:
 
 def provenance() -> dict[str, Any]:
     """What was used, and what of the text was changed on the way into the data."""
-    versions = {program: first_line([program, "--version"]) for program in PROGRAMS}
+    found = [program for program in PROGRAMS if shutil.which(program)]
+    versions = {program: first_line([program, "--version"]) for program in found}
     awk = Path(shutil.which("awk") or "awk").resolve().name
     return {
         "kind": "real",

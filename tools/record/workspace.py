@@ -9,6 +9,7 @@ the recording machine reaches the data. Failures of a tool are answers, never ex
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -19,6 +20,8 @@ from typing import Any
 
 SHELL_SECONDS = 60
 CONTEXT_LINES = 2
+PROGRAMS = {"python": "", "python3": "", "pytest": " -m pytest", "ruff": " -m ruff"}
+MOST_RESULTS = 10
 
 
 class ToolError(Exception):
@@ -40,14 +43,14 @@ class Workspace:
     """A copy of `source` in `directory`, shown to the agent under the path `shown`."""
 
     def __init__(self, source: Path, directory: Path, shown: str) -> None:
-        """Copy the repository and put `python` and `pytest` of this interpreter on the path."""
+        """Copy the repository and put this interpreter, its pytest and its ruff on the path."""
         directory = directory.resolve()
         self.root = directory / source.name
         self.shown = shown
         self.programs = directory / "bin"
         shutil.copytree(source, self.root, ignore=shutil.ignore_patterns("__pycache__", ".*"))
         self.programs.mkdir()
-        for name, module in {"python": "", "python3": "", "pytest": " -m pytest"}.items():
+        for name, module in PROGRAMS.items():
             wrapper = self.programs / name
             wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}"{module} "$@"\n', encoding="utf-8")
             wrapper.chmod(0o755)
@@ -132,6 +135,15 @@ class Workspace:
         notice = "Todo list saved: {} done, {} in progress, {} open. Keep it current as you go on."
         return notice.format(*counts)
 
+    def web_search(self, query: str, max_results: int = 5) -> str:
+        """Always a failure of the service behind the tool: of the arguments, else there is none."""
+        if not 1 <= max_results <= MOST_RESULTS:
+            reason = f"{max_results} is not in the range 1 to {MOST_RESULTS}"
+            status, error = 422, {"type": "invalid_request", "field": "max_results", "reason": reason}
+        else:
+            status, error = 503, {"type": "unavailable", "reason": "no search service in this sandbox"}
+        return f"Search: {query}\nAPI Error: {status} {json.dumps({'error': error})}"
+
     def _environment(self) -> dict[str, str]:
         return {
             "PATH": f"{self.programs}:/usr/local/bin:/usr/bin:/bin",
@@ -142,6 +154,7 @@ class Workspace:
             "COLUMNS": "80",
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "RUFF_NO_CACHE": "true",
         }
 
     def _path(self, shown: str) -> Path:

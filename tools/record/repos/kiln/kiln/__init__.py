@@ -1,0 +1,1 @@
+"""Firing programmes of a pottery workshop."""
