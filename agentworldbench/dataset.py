@@ -134,6 +134,17 @@ def sample_id(domain: str, row_id: RowId, turn_idx: int, ordinal: int = 1) -> st
     return f"{domain}/{row_id}/{turn_idx}" + (f"#{ordinal}" if ordinal > 1 else "")
 
 
+_PACKED = (
+    (b"\x1f\x8b", "gzip data"),
+    (b"PK\x03\x04", "a zip archive (an .eval log, say)"),
+    (b"PK\x05\x06", "an empty zip archive"),
+    (b"\x28\xb5\x2f\xfd", "Zstandard data"),
+    (b"BZh", "bzip2 data"),
+    (b"\xfd7zXZ", "xz data"),
+)
+"""How files begin that hold lines, but packed: they are named, and never opened."""
+
+
 def lines_of(path: Path, whole: Hash | None = None) -> Iterator[tuple[int, int, bytes]]:
     """(line number, byte offset, line without its end) of every line that is not blank.
 
@@ -144,8 +155,10 @@ def lines_of(path: Path, whole: Hash | None = None) -> Iterator[tuple[int, int, 
         for number, line in enumerate(file, start=1):
             if whole is not None:
                 whole.update(line)
-            if number == 1 and line.startswith(b"\x1f\x8b"):
-                raise DataError(f"{path}:1: this is gzip data; unpack it first")
+            if number == 1 and (
+                packed := next((kind for head, kind in _PACKED if line.startswith(head)), "")
+            ):
+                raise DataError(f"{path}:1: this is {packed}; unpack it first")
             body = line.rstrip(b"\r\n")
             if number == 1 and body.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
                 raise DataError(f"{path}:1: this is a JSON array; write one object a line (JSON Lines)")

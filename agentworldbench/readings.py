@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentworldbench.records import Failure, FailureKind, Prediction, SampleRef, Verdict
+from agentworldbench.records import DIMENSIONS, Failure, FailureKind, Prediction, SampleRef, Verdict
 from agentworldbench.render.table import Table, points
 from agentworldbench.run_record import JudgeRecord
 from agentworldbench.scoring.official_verdict import OfficialVerdict, read_official
@@ -156,8 +156,8 @@ def differences_table(judge: str, readings: Iterable[BothReadings]) -> Table:
         left=("Sample", "Official", "Strict", "Why"),
         fold=("Official", "Strict", "Why"),
         notes=(
-            f"{len(rows)} samples differ: {lifted} are scored by the official rules alone, {left_out} by the "
-            "strict ones alone.",
+            f"Samples that differ: {len(rows)}; scored by the official rules alone: {lifted}, by the strict ones "
+            f"alone: {left_out}.",
             *_opposite_effects(pairs, empty),
         ),
     )
@@ -171,10 +171,10 @@ def _opposite_effects(pairs: Iterable[tuple[Outcome, Outcome]], empty: int) -> t
     floored = None if mean is None else mean * (len(totals) / (len(totals) + empty))
     without = score_of([total for failed, total in totals if not failed])
     return (
-        f"{empty} replies without content are left out by the official rules, which raises the mean: {points(mean)} "
+        f"Replies without content: {empty}. The official rules leave them out, which raises the mean: {points(mean)} "
         f"without them, {points(floored)} with 0 for each.",
-        f"{sum(failed for failed, _ in scored)} failed replies with content (blank, thinking alone, cut, filtered) are "
-        f"judged by what is left of them, mostly low: {points(mean)} with them, {points(without)} without.",
+        f"Failed replies with content (blank, thinking alone, cut, filtered): {sum(failed for failed, _ in scored)}. They "
+        f"are judged by what is left of them, mostly low: {points(mean)} with them, {points(without)} without.",
     )
 
 
@@ -202,7 +202,8 @@ def _why(both: BothReadings) -> str:
     if both.official.values is None:
         return "the official rules find no verdict in the judge's reply; the strict ones do"
     assert both.strict.values is not None
-    missing = [name for name in both.strict.values if name not in both.official.values]
+    missing = [name for name in DIMENSIONS if name in both.strict.values and name not in both.official.values]
     if missing:
-        return f"the official rules take {', '.join(missing)} for 0 and leave it out of the mean"
+        what = "it out of its mean" if len(missing) == 1 else "them out of their means"
+        return f"the official rules take {', '.join(missing)} for 0 and leave {what}"
     return "the two rules take other objects of the judge's reply for its verdict, or other values"

@@ -229,7 +229,8 @@ def test_files_of_other_kinds_are_refused_and_never_opened(tmp_path: Path, wrapp
         with zipfile.ZipFile(packed, "w") as archive:
             archive.writestr("../../x", b"0" * 1_000_000)
         data = packed.getvalue()
-    with pytest.raises(DataError, match=r"terminal_test\.jsonl"):
+    said = {"pickle": "not UTF-8", "gzip": "this is gzip data", "zip": "this is a zip archive"}[wrapped]
+    with pytest.raises(DataError, match=rf"terminal_test\.jsonl:1: {said}"):
         terminal(tmp_path, data)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["terminal_test.jsonl"]
 

@@ -18,7 +18,7 @@ from agentworldbench.records import DIMENSIONS, Completion, Request, Verdict
 from agentworldbench.store import Store, locked_store
 from tests.helpers.asking import TASKS
 from tests.helpers.engine_work import GOOD, judge_of, verdict, work, world
-from tests.helpers.fake_model import FakeModel, VirtualTime, fails, says
+from tests.helpers.fake_model import USAGE, FakeModel, VirtualTime, fails, says
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.scripted_server import verdict_text
 
@@ -110,6 +110,36 @@ def test_a_judge_is_asked_again_until_its_reply_holds_a_verdict(dataset: Dataset
     assert stored.usage.prompt_tokens == 30, "what the earlier replies cost counts"
     assert stored.cost_usd == 0.75
     assert len({request.messages for request in judge.requests}) == 1, "every attempt asks the same"
+
+
+LOST = fails("empty", usage=USAGE, cost_usd=0.5, reply='{"choices": []}')
+"""A reply whose tokens arrive as no text, as `models/chat.py` hands it on."""
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2, 3])
+def test_a_reply_that_lost_its_text_is_an_attempt_like_any_other(
+    lost: int, dataset: Dataset, store: Store
+) -> None:
+    replies = [*[LOST] * lost, *[says("hm")] * (2 - lost), says(verdict_text(GOOD))]
+    stored, judge = judged(dataset, store, *replies)
+    outcomes = [*["empty"] * lost, *["judge_unparsed"] * (2 - lost), *["ok"] * (lost < 3)]
+    assert [attempt.outcome for attempt in stored.attempts] == outcomes
+    found = (stored.scores, stored.failure and stored.failure.kind)
+    assert found == ((None, "empty") if lost == 3 else (GOOD, None))
+    assert len(judge.requests) == 3
+    assert stored.usage == USAGE + USAGE + USAGE
+    assert stored.cost_usd == 0.5 * lost + 0.25 * (3 - lost)
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+def test_replies_that_lose_their_text_end_with_the_attempts(
+    attempts: int, dataset: Dataset, store: Store
+) -> None:
+    stored, judge = judged(dataset, store, LOST, attempts=attempts)
+    assert stored.failure is not None
+    assert stored.failure.kind == "empty"
+    assert len(judge.requests) == len(stored.attempts) == attempts
+    assert {attempt.reply for attempt in stored.attempts} == {'{"choices": []}'}
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 3])

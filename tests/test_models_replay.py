@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,16 @@ def test_a_bad_line_is_named_by_file_and_number(name: str, tmp_path: Path) -> No
     file = write_lines(tmp_path / "answers.jsonl", {"sample_id": "a", "text": "x"}, "", BAD_LINES[name])
     with pytest.raises(DataError, match=r"answers\.jsonl:3: "):
         ReplayModel(f"replay/{file}")
+
+
+def test_a_packed_file_is_refused_by_name_and_not_opened(tmp_path: Path) -> None:
+    """DS-10: an .eval log of another program, a bomb or a path out of the folder may be in it."""
+    file = tmp_path / "log.eval"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../x", b"0" * 1_000_000)
+    with pytest.raises(DataError, match=r"log\.eval:1: this is a zip archive"):
+        ReplayModel(f"replay/{file}")
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def prediction(sample: Sample, **fields: Any) -> Prediction:

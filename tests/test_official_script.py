@@ -7,6 +7,7 @@ The files in `cases/official_script` were written by the official script itself,
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from agentworldbench.integrations.official_import import import_file
 from agentworldbench.integrations.official_matching import Place, match, places_of
 from agentworldbench.integrations.official_script import TEXTS, script_results, stored_run
 from agentworldbench.records import FailureKind
-from agentworldbench.run import load_run, score_run
+from agentworldbench.run import evaluate, load_run, score_run
 from agentworldbench.sources import resolve_source
 from agentworldbench.task import load_tasks
 from tests.helpers.official_folder import make_official_folder
@@ -292,3 +293,63 @@ def test_an_import_is_exported_as_it_came(tmp_path: Path, said: list[str]) -> No
         assert without(ours, "error_message") == without(theirs, "error_message")
         assert ("error_message" in ours) is ("error_message" in theirs)
     assert script_results(run / "official" / "judged.jsonl") == script_results(JUDGED)
+
+
+def test_a_packed_file_is_refused_by_name(tmp_path: Path, said: list[str]) -> None:
+    """DS-10."""
+    file = tmp_path / "log.eval"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("../../x", b"0" * 1_000_000)
+    for use in (stored_run, script_results, lambda path: import_file(path, said.append)):
+        with pytest.raises(DataError, match=r"log\.eval:1: this is a zip archive"):
+            use(file)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_scores_too_large_for_a_mean_are_an_error_of_the_file(tmp_path: Path) -> None:
+    """The script's own `score` ends in an OverflowError."""
+    rows = rows_of(JUDGED)
+    file = write_rows(tmp_path / "theirs.jsonl", [{**row, "format": -(10**400)} for row in rows])
+    with pytest.raises(DataError, match=r"theirs\.jsonl: holds scores too large for a mean"):
+        script_results(file)
+
+
+LOOKALIKES: list[Any] = ["2024-01-02T03:04:05", "2024-01-02", "007", 7, "7", "1e5", "NA", "null", "True", "1.0", 2**53 + 1, 2**53]  # fmt: skip
+
+
+def test_texts_that_look_like_other_values_stay_what_they_are(tmp_path: Path, said: list[str]) -> None:
+    """DS-03, TX-08: ids and observations through a run, its files, the export and an import of that."""
+    rows = [
+        {
+            "task": "terminal", "id": value, "prompt": ["p"], "response": [f"**Environment Observation:**\n{value}"],
+            "current_prompt": "p", "system_str": "s", "turn_idx": 1, "total_turns": 1,
+        }
+        for value in LOOKALIKES
+    ]  # fmt: skip
+    (tmp_path / "data").mkdir()
+    write_rows(tmp_path / "data" / "terminal_test.jsonl", rows)
+    run = evaluate("baseline/reference", data=str(tmp_path / "data"), output=tmp_path / "run")
+    texts = [str(value) for value in LOOKALIKES]
+    assert [(row["id"], row["gen"]) for row in exported(run.path)] == list(
+        zip(LOOKALIKES, texts, strict=True)
+    )
+    again = load_run(
+        import_file(run.path / "official" / "predictions.jsonl", said.append, tmp_path / "again")
+    )
+    ids = [f"terminal/{json.dumps(value) if value in QUOTED else value}/1" for value in LOOKALIKES]
+    for one in (run, again):
+        assert {each.sample_id: each.observation for each in one.predictions()} == dict(
+            zip(ids, texts, strict=True)
+        )
+        assert [each.sample_id for each in one.metrics()] == ids
+        assert set(one.frame().index.get_level_values("sample_id")) == set(ids)
+    assert exported(again.path) == exported(run.path)
+
+
+QUOTED = ("2024-01-02T03:04:05", "007", "7")
+"""Strings that an id shows in quotes: 7 and "7" are two samples."""
+
+
+def exported(run: Path) -> list[dict[str, Any]]:
+    export_run(run)
+    return rows_of(run / "official" / "predictions.jsonl")

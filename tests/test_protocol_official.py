@@ -139,6 +139,7 @@ def test_the_model_is_asked_as_the_official_code_asks(case: Case) -> None:
     assert len(calls) == case.world.calls or (case.world.calls is None and len(calls) > 1)
     assert calls[0].messages == row_messages(case.row)
     assert (calls[0].body["temperature"], calls[0].body["max_tokens"]) == (0.6, 32768)
+    assert calls[0].body.keys() == {"model", "messages", "temperature", "max_tokens"}, "MO-09: no stop string"
 
 
 def test_the_judge_is_asked_about_the_official_extraction(case: Case) -> None:
@@ -166,8 +167,7 @@ def test_both_readings_of_a_reply_are_kept(case: Case) -> None:
     failure = prediction.failure
     assert (failure and failure.kind) == case.world.failure
     assert (prediction.official_sha256 is None) is (case.shown is None)
-    if case.world.strict(case.text) is not None:
-        assert prediction.observation == case.world.strict(case.text)
+    assert prediction.observation == case.world.strict(case.text), "MO-17: a failure is no text"
     if case.shown is None:
         assert case.verdict is None
         return
@@ -296,6 +296,28 @@ def test_other_prompts_are_another_judge(
     assert len(run.record.judges) == 2
     assert run.record.judges[1].system_prompts == {"swe": own_prompts(word="other rules").sha256["swe"]}
     assert run.results is not None and run.results.complete
+
+
+@pytest.mark.parametrize(("protocol", "worlds"), [("builtin", 2), ("official", 1)])
+def test_tokens_that_arrive_as_no_text(protocol: str, worlds: int, folder: Path, tmp_path: Path) -> None:
+    """The script asks its model once, whatever comes, and its judge three times."""
+    lost = Reply(None, usage={"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 16})
+
+    def script(call: ChatCall) -> Reply:
+        first = call.model == "world" and len(call.messages) == 2
+        return lost if first or call.model == "judge" else good(call)
+
+    with ScriptedServer(script) as server:
+        words = options(server, tmp_path / "run", folder, protocol=protocol, tasks="swe")
+        run = evaluate(**words, limit_trajectories=1)
+        assert asked(server) == {"world": 4 + worlds, "judge": 4 * 3}
+    (empty,) = [one for one in run.predictions() if one.failure]
+    assert empty.failure is not None and empty.failure.kind == "empty"
+    assert (len(empty.attempts), empty.usage.completion_tokens) == (worlds, 7 * worlds)
+    for verdict in run.verdicts():
+        assert (verdict.failure and verdict.failure.kind, verdict.reply) == ("empty", None)
+        assert [attempt.outcome for attempt in verdict.attempts] == ["empty"] * 3
+        assert verdict.usage.completion_tokens == 21
 
 
 @pytest.mark.parametrize("model", ["baseline/reference", "baseline/empty"])

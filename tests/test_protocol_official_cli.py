@@ -102,14 +102,16 @@ def test_explain_lists_the_samples_that_differ(awb: HereAwb, server: ScriptedSer
     assert "Where the two readings differ, by openai-api/judge" in text
     listed = [line.split()[0] for line in done.out.splitlines() if line.startswith(("swe/", "terminal/"))]
     assert sorted(name.rpartition("/")[2] for name in set(listed)) == ["1", "1", "6"]
-    assert "3 samples differ: 3 are scored by the official rules alone, 0 by the strict ones alone." in text
     assert (
-        "1 replies without content are left out by the official rules, which raises the mean: 77.78 without them, "
+        "Samples that differ: 3; scored by the official rules alone: 3, by the strict ones alone: 0." in text
+    )
+    assert (
+        "Replies without content: 1. The official rules leave them out, which raises the mean: 77.78 without them, "
         "70.00 with 0 for each."
     ) in text
     assert (
-        "2 failed replies with content (blank, thinking alone, cut, filtered) are judged by what is left of them, "
-        "mostly low: 77.78 with them, 100.00 without."
+        "Failed replies with content (blank, thinking alone, cut, filtered): 2. They are judged by what is left of "
+        "them, mostly low: 77.78 with them, 100.00 without."
     ) in text
 
 

@@ -102,6 +102,7 @@ CAPITALS = verdict(verdict_text({name.upper(): 4 for name in DIMENSIONS}))
 DOWN = verdict(None, kind="provider_error")
 HUGE = verdict(verdict_text(FOUR | {"format": -(10**400)}))
 STRICT_ALONE = verdict("no object at all", scores=FOUR, failure=None)
+ALL_STRICTLY = verdict(verdict_text({name: 4 for name in DIMENSIONS[:4]}), scores=FOUR, failure=None)
 STALE = verdict(verdict_text(FOUR), shown="another text")
 
 CASES: dict[str, tuple[str, Prediction | None, Verdict | None, str, str]] = {
@@ -122,6 +123,7 @@ CASES: dict[str, tuple[str, Prediction | None, Verdict | None, str, str]] = {
     "no verdict": ("official", GOOD, NONE, "judge: judge_unparsed", "judge: judge_unparsed"),
     "quoted verdict": ("official", GOOD, QUOTING, "100.00", "75.00"),
     "capitals": ("official", GOOD, CAPITALS, "no value", "75.00"),
+    "one dimension less": ("official", GOOD, ALL_STRICTLY, "75.00", "75.00"),
     "server down": ("official", GOOD, DOWN, "judge: provider_error", "judge: provider_error"),
     "too large for a mean": ("official", GOOD, HUGE, "judge: judge_unparsed", "judge: judge_unparsed"),
     "read strictly alone": ("official", GOOD, STRICT_ALONE, "judge: judge_unparsed", "75.00"),
@@ -132,7 +134,8 @@ WHY = {
     "no dimension": "the judge's reply holds no valid verdict (scores lacks format",
     "six": "the judge's reply holds no valid verdict (score 'format' is 6",
     "quoted verdict": "the two rules take other objects of the judge's reply for its verdict",
-    "capitals": "the official rules take total, format, factuality, consistency, realism, quality for 0",
+    "capitals": "the official rules take format, factuality, consistency, realism, quality for 0 and leave them out",
+    "one dimension less": "the official rules take quality for 0 and leave it out of its mean",
     "read strictly alone": "the official rules find no verdict in the judge's reply; the strict ones do",
 }
 

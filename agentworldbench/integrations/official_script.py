@@ -160,7 +160,7 @@ def stored_run(path: Path) -> Path | None:
 
 
 def script_results(path: Path) -> OfficialResults:
-    """What the script's `score` makes of a judged.jsonl. Raises DataError for a line that it cannot read."""
+    """What the script's `score` makes of a judged.jsonl. Raises DataError for what it cannot read or sum up."""
 
     def rows() -> Iterator[Any]:
         for number, _, raw in lines_of(path):
@@ -169,7 +169,10 @@ def script_results(path: Path) -> OfficialResults:
             except TypeError as problem:
                 raise DataError(f"{path}:{number}: {problem}") from None
 
-    return official_results(rows())
+    try:
+        return official_results(rows())
+    except OverflowError:  # ends the script, too
+        raise DataError(f"{path}: holds scores too large for a mean") from None
 
 
 def script_table(name: str, results: OfficialResults) -> Table:

@@ -134,6 +134,7 @@ class Judge:
             epoch=epoch,
             repeat=repeat,
             json_schema=VERDICT_SCHEMA if self.as_json else None,
+            again_if_empty=False,  # an attempt of its own, of `attempts`
         )
 
     def read(self, completion: Completion, sample: Sample, observation: str) -> ReadVerdict | Failure:

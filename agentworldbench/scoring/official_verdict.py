@@ -6,12 +6,13 @@ reading). A candidate object is chosen, repaired before it is parsed, and its va
 missing and unreadable ones are 0 and leave the mean. These sides are kept on purpose: published numbers
 rest on them. What the official code finds in super-linear time is found here in linear time, with the
 same result, whatever the reply's size. Two bounds stay, and what is beyond them is a failure: an integer
-of more than 4,300 digits, and more than 988 levels of nesting. Both are what CPython 3.11 allows the
-official script, so that newer versions read no more.
+of more than 4,300 digits, and more than 992 levels of nesting. Both are what CPython 3.11 allows
+`eval.py`; here they hold on newer versions, and from callers of any depth, too.
 """
 
 from __future__ import annotations
 
+import _thread
 import json
 import re
 from dataclasses import dataclass, field
@@ -29,7 +30,13 @@ _REPAIRS: Final = (
     (re.compile(r"([,{])\s*(\w+)\s*:"), r'\1"\2":'),  # a key without quotes
 )
 """Made one after the other, also where the JSON is valid and inside its strings."""
-_MAX_LEVELS: Final = 988
+_MAX_LEVELS: Final = 992
+"""Lists and objects in each other that CPython 3.11 parses where 5 functions called `json.loads`, as in the script."""
+_FEW_LEVELS: Final = 50
+"""So many need no stack of their own."""
+_LEVEL: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]]', re.DOTALL)
+"""A bracket, or a string with all that is in it; one without end reaches to the end."""
+_DECODER: Final = json.JSONDecoder()
 _SCORES: Final = re.compile(r'"scores"\s*:\s*\{[^}]+\}')
 
 
@@ -55,10 +62,33 @@ def read_official(reply: str) -> OfficialVerdict:
     candidate = _candidate(extract(reply, TAG) or split_thinking(reply, TAG)[0])
     if candidate is None:
         return OfficialVerdict(success=False, reason="no JSON object in the reply")
+    if candidate.count("{") + candidate.count("[") <= _FEW_LEVELS:
+        return _verdict(candidate)
+    return _on_own_stack(candidate)
+
+
+def _on_own_stack(candidate: str) -> OfficialVerdict:
+    """What the chosen object says, read in a thread: how many levels fit is then the same for every caller."""
+    results: list[OfficialVerdict] = []
+    done = _thread.allocate_lock()
+    done.acquire()
+
+    def run() -> None:
+        try:
+            results.append(_verdict(candidate))
+        finally:
+            done.release()
+
+    # A `threading.Thread` has functions of its own on the stack, and levels would be lost to them.
+    _thread.start_new_thread(run, ())
+    done.acquire()
+    return results[0]
+
+
+def _verdict(candidate: str) -> OfficialVerdict:
+    """What the chosen object says."""
     try:
         verdict = _parsed(candidate)
-        if _levels_exceed(verdict, _MAX_LEVELS):
-            return OfficialVerdict(success=False, reason=f"more than {_MAX_LEVELS} levels of nesting")
         if not isinstance(verdict.get("scores"), dict):
             return OfficialVerdict(success=False, reason="no object under scores")
         scores = {name: _score(verdict["scores"].get(name)) for name in DIMENSIONS}
@@ -70,7 +100,9 @@ def read_official(reply: str) -> OfficialVerdict:
             strengths=_texts(verdict.get("strengths")),
             weaknesses=_texts(verdict.get("weaknesses")),
         )
-    except (ValueError, OverflowError, RecursionError) as problem:
+    except RecursionError:
+        return OfficialVerdict(success=False, reason=f"more than {_MAX_LEVELS} levels of nesting")
+    except (ValueError, OverflowError) as problem:
         return OfficialVerdict(success=False, reason=f"the object cannot be read: {str(problem)[:80]}")
 
 
@@ -164,26 +196,44 @@ def _parsed(candidate: str) -> dict[str, Any]:
     for pattern, replacement in _REPAIRS:
         candidate = pattern.sub(replacement, candidate)
     try:
-        verdict: dict[str, Any] = json.loads(candidate)
+        return _loaded(candidate)
     except json.JSONDecodeError:
         scores = _SCORES.search(candidate)
         if scores is None:
             raise
-        verdict = json.loads(f"{{{scores.group()}}}")
-    return verdict
+        return _loaded(f"{{{scores.group()}}}")
 
 
-def _levels_exceed(value: Any, limit: int) -> bool:
-    """Whether lists and objects stand in each other more than `limit` times."""
-    level = [value]
-    for _ in range(limit + 1):
-        within = [
-            one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)
-        ]
-        if not within:
-            return False
-        level = [child for children in within for child in children]
-    return True
+def _loaded(text: str) -> dict[str, Any]:
+    """The object that `text` holds. Raises ValueError, and RecursionError where it is nested too deeply.
+
+    Newer Pythons allow more levels. What they meet beyond the bound does not count, be it a fault.
+    """
+    bound = _too_deep(text)
+    try:
+        value: dict[str, Any] = _DECODER.decode(text)
+    except json.JSONDecodeError as problem:
+        if bound is None or problem.pos < bound:
+            raise
+        raise RecursionError from None
+    if bound is not None:
+        raise RecursionError
+    return value
+
+
+def _too_deep(text: str) -> int | None:
+    """Where one level too many begins, if one does."""
+    if text.count("{") + text.count("[") <= _MAX_LEVELS:
+        return None
+    level = 0
+    for mark in _LEVEL.finditer(text):
+        if mark.group() in ("{", "["):
+            level += 1
+            if level > _MAX_LEVELS:
+                return mark.start()
+        elif mark.group() in ("}", "]"):
+            level -= 1
+    return None
 
 
 def _score(value: Any) -> int:

@@ -1,25 +1,27 @@
-"""The official aggregation of judged rows, with its oddities, and the macro mean beside it.
+"""What the official script prints of judged rows, and the macro mean beside it.
 
-In: one `JudgedRow` a row. Out: an `OfficialResults`: what the official script prints
-(github.com/QwenLM/Qwen-AgentWorld at cd0aa83), unrounded. Failed rows are left out; of the others each
-column's mean runs over its own values other than 0, so columns can rest on different rows. The script's
-"Overall" is the mean over all rows (micro); paper and README report the plain mean of the domains
-(macro). Means are exact: values on a tie of the printed decimals depend on it.
+In: one `JudgedRow` a row. Out: an `OfficialResults`: the numbers that the script's `score` prints
+(github.com/QwenLM/Qwen-AgentWorld at cd0aa83), unrounded. The means are those of `aggregate.py`; here are
+the sides that only the printing has: which rows count, that a column without values is printed as -25, and
+what its last lines count. "Overall" is the mean over all rows (micro); paper and README report the plain
+mean of the domains (macro).
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from agentworldbench.records import DIMENSIONS
+from agentworldbench.stats.aggregate import mean, score_of
 
 TOTAL: Final = "total_score"
 COLUMNS: Final = (*DIMENSIONS, TOTAL)
 _NAMES: Final = {"mcp": "MCP", "swe": "SWE", "os": "OS"}
 """Printed names that are not the domain's with a capital."""
+_NO_VALUE: Final = -25.0
+"""What is printed for a column without values: the script takes 0 for their mean."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ def official_results(rows: Iterable[JudgedRow]) -> OfficialResults:
         columns = {
             name: [value for row in valid if (value := row.values.get(name, 0)) != 0] for name in COLUMNS
         }
+        scores = {name: score_of(values) for name, values in columns.items()}
         totals += columns[TOTAL]
         domains.append(
             OfficialDomain(
@@ -112,20 +115,16 @@ def official_results(rows: Iterable[JudgedRow]) -> OfficialResults:
                 rows=len(groups[domain]),
                 valid=len(valid),
                 counted={name: len(values) for name, values in columns.items()},
-                scores={name: _rescaled(values) for name, values in columns.items()} if valid else None,
+                scores={name: _NO_VALUE if score is None else score for name, score in scores.items()}
+                if valid
+                else None,
             )
         )
     means = [one.scores[TOTAL] for one in domains if one.scores is not None and one.counted[TOTAL]]
     return OfficialResults(
         domains=tuple(domains),
-        overall=_rescaled(totals) if totals else None,
-        macro=statistics.fmean(means) if means and len(means) == len(domains) else None,
+        overall=score_of(totals),
+        macro=mean(means) if len(means) == len(domains) else None,
         rows=sum(one.rows for one in domains),
         valid=len(totals),
     )
-
-
-def _rescaled(values: Sequence[float]) -> float:
-    """The mean of values from 1 to 5 as 0 to 100; nothing counts as a mean of 0, so it gives -25."""
-    mean = statistics.mean(values) if values else 0.0
-    return (mean - 1) / 4 * 100
