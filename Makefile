@@ -30,7 +30,7 @@ demo: venv ## two evaluations on the bundled data: a baseline, and the reference
 	@echo "Next: . $(BIN)/activate    then: awb run --model openai-api/NAME --base-url http://127.0.0.1:8000/v1"
 
 test: venv ## tests: pure Python, loopback only, no root
-	$(OFFLINE) $(BIN)/python -m pytest
+	$(OFFLINE) $(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: venv ## lint, format, types, layers
 	$(BIN)/ruff check .

@@ -1,0 +1,87 @@
+"""One sample as a person reads it: task, history, the action, and what the environment really answered.
+
+In: a `Sample`, its task and where it comes from. Out: text for a terminal or a file. Folded unless asked otherwise:
+of the system prompt and of earlier observations the first lines, with the number of lines left out;
+the action to predict and its observation always whole. Characters that could steer a terminal are
+shown as pictures or escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from agentworldbench.prompts import action_text, previous_observation, reference_observation
+from agentworldbench.provenance import Origin
+from agentworldbench.records import Sample
+from agentworldbench.task import Task
+
+FOLDED: Final = 5
+"""Lines shown of a long text where it is folded."""
+LONGEST: Final = 400
+"""Characters shown of a line where it is folded."""
+INDENT: Final = "    "
+
+
+def sample_text(sample: Sample, task: Task, origin: Origin | None = None, full: bool = False) -> str:
+    """The sample as text that ends in a line break. `full`: nothing is folded."""
+    return "".join(f"{line}\n" for line in _lines(sample, task, origin, full))
+
+
+def _lines(sample: Sample, task: Task, origin: Origin | None, full: bool) -> Iterator[str]:
+    ref = sample.ref
+    most = None if full else FOLDED
+    made = f" · {origin.kind}, recorded {origin.recorded}" if origin else ""
+    yield f"━━ {shown(sample.id)} · turn {ref.turn_idx} of {ref.total_turns} · trajectory {ref.cluster[:8]}{made}"
+    if sample.system:
+        yield from _part(f"System prompt, {len(sample.system):,} characters", sample.system, most)
+    first, *_ = sample.prompts if len(sample.prompts) > 1 else (sample.action,)
+    yield from _part("Task", _instruction(first, task), None)
+    for number, (prompt, response) in enumerate(
+        zip(sample.prompts[:-1], sample.responses[:-1], strict=True), start=1
+    ):
+        yield from _part(f"Turn {number}: action", action_text(prompt, task), most)
+        observed = response.replace(f"{task.markers.observation}\n", "", 1)
+        yield from _part(f"Turn {number}: observation", observed, most)
+    if ref.turn_idx == 1 and (before := previous_observation(sample, task)):
+        yield from _part("Screen before", before, most)
+    yield from _part(f"Turn {ref.turn_idx}: action, whose observation is to be predicted", action_text(sample.action, task), None)  # fmt: skip
+    reference = reference_observation(sample, task)
+    yield from _part(f"Turn {ref.turn_idx}: what came, {len(reference):,} characters", reference, None)
+
+
+def _instruction(turn: str, task: Task) -> str:
+    """The task instruction of a first turn; empty where it has none."""
+    text = turn.partition(task.markers.instruction)[2]
+    for marker in (*task.markers.state, task.markers.action):
+        text = text.partition(marker)[0]
+    return text.strip()
+
+
+def _part(heading: str, text: str, most: int | None) -> Iterator[str]:
+    """A heading and the text below it, at most `most` lines (one more is not worth a fold)."""
+    if not text.strip():
+        return
+    lines = text.strip("\n").split("\n")
+    yield f"── {heading}"
+    kept = lines if most is None or len(lines) <= most + 1 else lines[:most]
+    yield from (INDENT + (shown(line) if most is None else _cut(shown(line))) for line in kept)
+    if left := len(lines) - len(kept):
+        yield f"{INDENT}… {left} more lines (--full shows them)"
+
+
+def _cut(line: str) -> str:
+    left = len(line) - LONGEST
+    return line if left <= 0 else f"{line[:LONGEST]}… ({left} more characters)"
+
+
+def shown(line: str) -> str:
+    """A line with its tabs, and control or unassigned characters as pictures (␛) or escapes."""
+    return "".join(char if char.isprintable() or char == "\t" else _picture(char) for char in line)
+
+
+def _picture(char: str) -> str:
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
