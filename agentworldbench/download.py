@@ -3,7 +3,9 @@
 In: a URL, the target, the expected SHA-256. Out: the target, or an exception. What has arrived lies in
 `TARGET.part`; another attempt, or another day's, asks for the rest by `Range` and starts over where the
 server does not go along. The part becomes the target in one step after its hash was checked, so no
-file under the target's name is ever half or wrong. Proxies and CA bundles of the environment count.
+file under the target's name is ever half or wrong. Faults that may pass are asked again; no connection,
+a page of HTML in place of the file and a redirect that leaves HTTP are said at once. Proxies and CA
+bundles of the environment count.
 """
 
 from __future__ import annotations
@@ -12,10 +14,13 @@ import hashlib
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.version import __version__
@@ -25,14 +30,32 @@ if TYPE_CHECKING:
 
 ATTEMPTS: Final = 4
 SECONDS: Final = 20.0
-"""Longest wait for a connection, and for the next bytes of an answer."""
+"""Longest wait for the next bytes of an answer."""
+CONNECT_SECONDS: Final = 8.0
+"""Longest wait for a connection: where packets are dropped, nobody says that there is no way."""
 BUNDLES: Final = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Variables that name a file of trusted certificates; the first one set counts."""
-_BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses that may be others at the next attempt."""
+LONGEST_PAUSE: Final = 60.0
+"""Most that a server's Retry-After counts, in seconds."""
+_LOGIN: Final = {
+    407: "the proxy asks for a login: HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT carries one",
+    511: "the network asks for a login: open the address in a browser and log in there",
+}
+PAGE: Final = (
+    "a web page came in place of the file: a login page or a proxy answered; open the address in a browser and log "
+    "in there, or set HTTPS_PROXY and NO_PROXY as your network wants them, then run the same command again"
+)
+"""What a page of HTML means, and what to do."""
 
 
 class _Again(Exception):
-    """An attempt that another one may better."""
+    """An attempt that another one may better, after `seconds`."""
+
+    def __init__(self, reason: str, seconds: float = 0.0) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
 
 
 @contextmanager
@@ -52,7 +75,13 @@ def http_client() -> Iterator[httpx.Client]:
         ) from problem
     agent = {"User-Agent": f"agentworldbench/{__version__}", "Accept-Encoding": "identity"}
     try:
-        client = httpx.Client(verify=verify, headers=agent, timeout=SECONDS, follow_redirects=True)
+        client = httpx.Client(
+            verify=verify,
+            headers=agent,
+            timeout=httpx.Timeout(SECONDS, connect=CONNECT_SECONDS),
+            follow_redirects=True,
+            event_hooks={"response": [_check_redirect]},
+        )
     except (ValueError, ImportError, OSError) as problem:
         raise ConfigError(f"the proxy or certificate settings of the environment: {problem}") from problem
     with client:
@@ -64,6 +93,32 @@ def _trusting(bundle: str) -> ssl.SSLContext:
     if place.is_dir():
         return ssl.create_default_context(capath=bundle)
     return ssl.create_default_context(cafile=bundle)
+
+
+def _check_redirect(response: httpx.Response) -> None:
+    if response.has_redirect_location:
+        check_target(str(response.url), response.headers["Location"])
+
+
+def check_target(url: str, location: str) -> None:
+    """Refuse a redirect that is no HTTP address. Raises ConnectionError with one line."""
+    try:
+        target = urljoin(url, location)
+    except ValueError:
+        target = ""
+    if not is_http(target):
+        raise ConnectionError(
+            f"{shown(url)}: redirected to {shown(location)!r}, which is no http or https address"
+        )
+
+
+def is_http(url: str) -> bool:
+    """Whether this is an address that can be asked: http or https, with a host."""
+    try:
+        place = urlsplit(url)
+        return place.scheme in ("http", "https") and bool(place.hostname) and place.port != 0
+    except ValueError:  # a port or a host that is none
+        return False
 
 
 def download(
@@ -81,19 +136,22 @@ def download(
     """
     part = target.with_name(f"{target.name}.part")
     target.parent.mkdir(parents=True, exist_ok=True)
-    resumed = part.exists()
-    found = _sha256(part) if resumed else ""
+    pieced = part.exists()
+    found = _sha256(part) if pieced else ""
     if found != sha256:
-        found = _receive(client, url, part, size, wait)
-    if found != sha256 and resumed:  # what was kept may be of another file: once more, from its beginning
+        pieced |= _receive(client, url, part, size, wait) > 1
+        found = _sha256(part)
+    if found != sha256 and pieced:  # the pieces may be of two files: once more, from the beginning
         part.unlink()
-        found = _receive(client, url, part, size, wait)
+        _receive(client, url, part, size, wait)
+        found = _sha256(part)
     if found != sha256:
         length = part.stat().st_size
         part.unlink()
         much = f"more than {size}" if length > size else str(length)
         raise DataError(
-            f"{shown(url)}: SHA-256 is {found} ({much} bytes), expected {sha256} ({size} bytes); nothing was kept"
+            f"{shown(url)}: SHA-256 is {found} ({much} bytes), expected {sha256} ({size} bytes); nothing was kept: "
+            "run the same command again, and if that fails too, do not use this mirror or proxy"
         )
     part.replace(target)
 
@@ -105,52 +163,95 @@ def shown(url: str) -> str:
     return f"{scheme}{found}{host.rpartition('@')[2]}{slash}{path}"
 
 
-def _receive(client: httpx.Client, url: str, part: Path, size: int, wait: Callable[[float], None]) -> str:
-    """Append to `part` until the server says that this was all; its SHA-256."""
+def unreached(url: str, problem: BaseException) -> str:
+    """Why there is no connection for this address, and by which proxy it was tried."""
+    reason = first_line(problem)
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        reason += "; SSL_CERT_FILE names the certificates that your network needs"
+    place = urlsplit(url)
+    if proxy_bypass(place.hostname or ""):
+        return reason
+    proxies = getproxies()
+    proxy = proxies.get(place.scheme) or proxies.get("all")
+    return f"{reason}, by the proxy {shown(proxy)} of the environment" if proxy else reason
+
+
+def first_line(problem: BaseException) -> str:
+    """What an exception says, in one line."""
+    return (str(problem).strip().splitlines() or [""])[0] or type(problem).__name__
+
+
+def pause(attempt: int, headers: Mapping[str, str] | None = None) -> float:
+    """Seconds to wait after a failed attempt (the first is 1): as the server says, within reason."""
+    asked = (headers or {}).get("Retry-After", "").strip()
+    return max(float(attempt), min(float(asked), LONGEST_PAUSE) if asked.isdecimal() else 0.0)
+
+
+def is_page(data: bytes, content_type: str = "") -> bool:
+    """Whether these are the first bytes of a page of HTML: it says so, or is called so and begins like one."""
+    start = data[:512].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    called = content_type.lower().startswith("text/html")
+    return start.startswith(b"<" if called else (b"<!doctype html", b"<html"))
+
+
+def _receive(client: httpx.Client, url: str, part: Path, size: int, wait: Callable[[float], None]) -> int:
+    """Append to `part` until the server says that this was all; the number of attempts that it took."""
     import httpx
 
     for attempt in range(1, ATTEMPTS + 1):
+        seconds = 0.0
         try:
             _attempt(client, url, part, size)
-            break
+            return attempt
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as problem:
-            raise ConnectionError(f"{shown(url)}: {_reason(problem)}") from problem
+            raise ConnectionError(f"{shown(url)}: {unreached(url, problem)}") from problem
+        except httpx.UnsupportedProtocol as problem:
+            raise ConnectionError(f"{shown(url)}: {first_line(problem)}") from problem
         except (httpx.TransportError, _Again) as problem:
             if attempt == ATTEMPTS:
-                raise ConnectionError(f"{shown(url)}: {_reason(problem)}, {ATTEMPTS} times") from problem
+                raise ConnectionError(f"{shown(url)}: {first_line(problem)}, {ATTEMPTS} times") from problem
+            seconds = problem.seconds if isinstance(problem, _Again) else 0.0
         except (httpx.HTTPError, httpx.InvalidURL) as problem:
-            raise ConnectionError(f"{shown(url)}: {_reason(problem)}") from problem
-        wait(float(attempt))
-    return _sha256(part)
+            raise ConnectionError(f"{shown(url)}: {first_line(problem)}") from problem
+        wait(max(seconds, pause(attempt)))
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _attempt(client: httpx.Client, url: str, part: Path, size: int) -> None:
     kept = part.stat().st_size if part.exists() else 0
     headers = {"Range": f"bytes={kept}-"} if kept else {}
     with client.stream("GET", url, headers=headers) as response:
+        _check_status(response, url)
         if response.status_code == 416:
-            part.unlink()  # nothing stands behind what we have, and that is not the file
+            part.unlink(missing_ok=True)  # nothing stands behind what we have, and that is not the file
             raise _Again("the server has no such range")
-        if response.status_code in _BUSY:
-            raise _Again(f"HTTP {response.status_code}")
-        if response.status_code not in (200, 206):
-            raise ConnectionError(f"{shown(url)}: HTTP {response.status_code}")
         if response.status_code == 206 and not _continues(response, kept):
             part.unlink(missing_ok=True)
             raise _Again("the server sent another range than was asked for")
+        blocks = response.iter_bytes()
+        first = next(blocks, b"")
+        if response.status_code == 200 and is_page(first, response.headers.get("Content-Type", "")):
+            raise ConnectionError(f"{shown(str(response.url))}: {PAGE}")
         with part.open("ab" if response.status_code == 206 else "wb") as file:
-            for block in response.iter_bytes():
+            for block in chain((first,), blocks):
                 file.write(block)
-                if file.tell() > size:  # a page of something else, perhaps without end
+                if file.tell() > size:  # something else, perhaps without end
                     return
+
+
+def _check_status(response: httpx.Response, url: str) -> None:
+    """Refuse a status that brings no bytes of the file."""
+    status = response.status_code
+    if status in BUSY:
+        raise _Again(f"HTTP {status}", pause(0, response.headers))
+    if status in _LOGIN:
+        raise ConnectionError(f"{shown(url)}: HTTP {status}, {_LOGIN[status]}")
+    if status not in (200, 206, 416):
+        raise ConnectionError(f"{shown(url)}: HTTP {status}")
 
 
 def _continues(response: httpx.Response, kept: int) -> bool:
     return str(response.headers.get("Content-Range", "")).replace(" ", "").startswith(f"bytes{kept}-")
-
-
-def _reason(problem: Exception) -> str:
-    return (str(problem).splitlines() or [""])[0] or type(problem).__name__
 
 
 def _sha256(path: Path) -> str:

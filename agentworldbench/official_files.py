@@ -137,8 +137,8 @@ def official_prompts(folder: Path | None = None, manifest: OfficialManifest = OF
     The folder is a checkout of the repository, or holds `<domain>/judge_system_prompt.txt` and
     `judge_user_prompt.txt`. Raises DataError for a file that is missing, of another hash or unreadable.
     """
-    where = prompts_folder(manifest) if folder is None else folder.expanduser()
-    if folder is not None and not where.is_dir():
+    where = prompts_folder(manifest) if folder is None else existing_folder(folder)
+    if where is None:
         raise DataError(f"--prompts {folder}: no such folder")
     if lost := missing_files(where, manifest):
         raise DataError(f"{where}: official files are missing: {named(lost)}; {KEEP}")
@@ -146,6 +146,15 @@ def official_prompts(folder: Path | None = None, manifest: OfficialManifest = OF
     user = _template(where, manifest)
     hashes = {domain: file.sha256 for domain, file in manifest.systems.items()}
     return OfficialPrompts(manifest.commit, where, systems, user, hashes | {"user": manifest.template.sha256})
+
+
+def existing_folder(folder: Path) -> Path | None:
+    """The folder that a user names, `~` resolved; None if there is none, or it cannot be looked into."""
+    try:
+        place = folder.expanduser()
+        return place if place.is_dir() else None
+    except (OSError, RuntimeError):  # a name too long, a parent without rights, an unknown ~user
+        return None
 
 
 def missing_files(folder: Path, manifest: OfficialManifest = OFFICIAL) -> list[OfficialFile]:
@@ -166,9 +175,15 @@ def named(files: Sequence[OfficialFile]) -> str:
 
 
 def find_file(folder: Path, file: OfficialFile) -> Path | None:
-    """Where `file` lies in a checkout or in a folder of prompts, or None."""
+    """Where `file` lies in a checkout or in a folder of prompts, or None.
+
+    Raises DataError when the folder cannot be looked into.
+    """
     places = (folder / file.path, folder / file.flat)
-    return next((path for path in places if path.is_file()), None)
+    try:
+        return next((path for path in places if path.is_file()), None)
+    except OSError as problem:
+        raise DataError(f"{folder}: cannot be read ({problem.strerror})") from problem
 
 
 def read_file(folder: Path, file: OfficialFile, manifest: OfficialManifest) -> tuple[Path, str]:

@@ -4,7 +4,8 @@ In: what to fetch, and `tell`, which takes a line of progress. Out: a `Pulled`: 
 and what was done for each. Prompt files go to the cache folder of `official_files.py` and are compared
 with its manifest. Data files go through `huggingface_hub` to its cache; their SHA-256 is compared with
 the one that the hub states for the pinned revision, and noted beside them for later runs. What is there
-and right is not fetched again; a wrong hash is refused, and the file does not stay.
+and right is not fetched again; a wrong hash is refused, and the file does not stay. One process fetches
+at a time, another one says that it waits.
 """
 
 from __future__ import annotations
@@ -13,20 +14,32 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
-from agentworldbench.download import download, http_client, shown
+from agentworldbench.download import download, http_client, is_http, shown
 from agentworldbench.errors import ConfigError, DataError, StoreError
+from agentworldbench.hub import (
+    DataNote,
+    KnownHash,
+    NotedFile,
+    ask,
+    cache_folder,
+    cached_file,
+    discard,
+    known_hash,
+    write_note,
+)
 from agentworldbench.official_files import (
     OFFICIAL,
     OfficialFile,
     OfficialManifest,
     OfficialPrompts,
+    existing_folder,
     find_file,
     missing_files,
     named,
@@ -35,16 +48,7 @@ from agentworldbench.official_files import (
     read_file,
 )
 from agentworldbench.records import OFFICIAL_DOMAINS
-from agentworldbench.sources import (
-    OFFICIAL_REPOSITORY,
-    OFFICIAL_REVISION,
-    DataNote,
-    NotedFile,
-    cached_file,
-    resolve_source,
-    stated_by_hub,
-    write_note,
-)
+from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, resolve_source
 from agentworldbench.task import load_tasks
 
 BASE_VARIABLE: Final = "AWB_OFFICIAL_PROMPTS_URL"
@@ -103,14 +107,15 @@ def pull_prompts(
     fetched: set[str] = set()
     copied = False
     if origin is not None:
-        if not origin.expanduser().is_dir():
+        place = existing_folder(origin)
+        if place is None:
             raise DataError(f"--prompts-from {origin}: no such folder")
-        official_prompts(origin, manifest)  # all of them, or none
-        with _writing(folder):
-            _copy(origin.expanduser(), folder, manifest)
+        official_prompts(place, manifest)  # all of them, or none
+        with _writing(folder, tell):
+            _copy(place, folder, manifest)
         copied = True
     elif _lacking(folder, manifest):
-        with _writing(folder):
+        with _writing(folder, tell):
             # Asked again: another process may have fetched them while this one waited.
             lacking = _lacking(folder, manifest)
             _fetch(lacking, folder, manifest, tell, wait)
@@ -185,7 +190,7 @@ def _base(manifest: OfficialManifest) -> str:
     if not own:
         raw = manifest.repository.replace("https://github.com/", "https://raw.githubusercontent.com/")
         return f"{raw}/{manifest.commit}"
-    if not own.startswith(("http://", "https://")) or "?" in own or "#" in own:
+    if not is_http(own) or "?" in own or "#" in own:
         raise ConfigError(
             f"{BASE_VARIABLE}: expected the address that stands before /prompts/mcp/…, beginning with "
             "http:// or https:// and without ? and #"
@@ -194,64 +199,113 @@ def _base(manifest: OfficialManifest) -> str:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def _writing(folder: Path, tell: Tell) -> Iterator[None]:
     """One process at a time; what the disk refuses becomes a StoreError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_name(f"{folder.name}.lock")):
+        with _alone(folder.with_name(f"{folder.name}.lock"), tell):
             yield
-    except OSError as problem:
+    except (OSError, NotImplementedError) as problem:  # the latter: a file system without locks
+        reason = getattr(problem, "strerror", None) or problem
+        where = getattr(problem, "filename", None) or folder
         raise StoreError(
-            f"{folder}: cannot be written ({problem.strerror or problem}); set AWB_CACHE to another folder"
+            f"{where}: cannot be written ({reason}); make room or give the right to write there, or set AWB_CACHE to "
+            "another folder"
         ) from problem
 
 
-def pull_data(tell: Tell) -> Pulled:
+@contextmanager
+def _alone(lock: Path, tell: Tell) -> Iterator[None]:
+    """Hold a lock file; wait, after saying so, while another process holds it."""
+    held = FileLock(lock)
+    try:
+        held.acquire(timeout=0)
+    except Timeout:
+        tell(f"another awb is fetching these files (it holds {lock}); waiting for it")
+        held.acquire()
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def pull_data(tell: Tell, wait: Wait = time.sleep) -> Pulled:
     """Bring the seven files of the official data set to the hub's cache, and note their hashes there.
 
-    Raises DataError for a wrong hash, and when the hub or a file of it cannot be had.
+    Raises DataError for a wrong hash, and when the hub or a file of it cannot be had; StoreError when the
+    hub's cache cannot be written; ConfigError for settings of the environment that cannot be used.
     """
-    files = tuple(_pull_file(domain, tell) for domain in OFFICIAL_DOMAINS)
-    note = DataNote(
-        repository=OFFICIAL_REPOSITORY,
-        revision=OFFICIAL_REVISION,
-        files={
-            file.name: NotedFile(sha256=file.sha256, size=file.size, stated=file.checked) for file in files
-        },
-    )
-    folder = files[0].path.parent
-    try:
-        write_note(files[0].path, note)
-    except OSError as problem:  # a cache that many share may be read-only; the files are there and right
-        tell(f"{folder}: the hashes cannot be noted there ({problem.strerror or problem})")
+    with _alone_in_cache(tell):
+        files = tuple(_pull_file(domain, tell, wait) for domain in OFFICIAL_DOMAINS)
+        note = DataNote(
+            repository=OFFICIAL_REPOSITORY,
+            revision=OFFICIAL_REVISION,
+            files={
+                file.name: NotedFile(sha256=file.sha256, size=file.size, stated=file.checked)
+                for file in files
+            },
+        )
+        folder = files[0].path.parent
+        try:
+            write_note(files[0].path, note)
+        except OSError as problem:  # a cache that many share may be read-only; the files are there and right
+            tell(f"{folder}: the hashes cannot be noted there ({problem.strerror or problem})")
     return Pulled(f"{OFFICIAL_REPOSITORY} at {OFFICIAL_REVISION}", folder, files)
 
 
-def _pull_file(domain: str, tell: Tell) -> PulledFile:
+@contextmanager
+def _alone_in_cache(tell: Tell) -> Iterator[None]:
+    folder = cache_folder(OFFICIAL_REPOSITORY)
+    with ExitStack() as held:
+        # Where this cannot be written, or has no locks: the hub's library locks each file as well as it can.
+        with suppress(OSError, NotImplementedError):
+            lock = folder.parent / ".locks" / folder.name / "agentworldbench.lock"
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(_alone(lock, tell))
+        yield
+
+
+def _pull_file(domain: str, tell: Tell, wait: Wait) -> PulledFile:
     name = load_tasks((domain,))[domain].data_file
-    there = cached_file(name) is not None
-    for again in (False, True):
-        stated = None
-        if cached_file(name) is None:
-            stated, size = stated_by_hub(name)
-            tell(f"{name}: fetching" + (f" {size_text(size)}" if size else ""))
-        source = resolve_source("official", (domain,))
-        path = source.files[domain]
-        stated = stated or source.stated.get(domain) or stated_by_hub(name)[0]
+
+    def announce(name: str, size: int | None) -> None:
+        tell(f"{name}: fetching" + (f" {size_text(size)}" if size else ""))
+
+    there = cached_file(OFFICIAL_REPOSITORY, name, OFFICIAL_REVISION) is not None
+    again = False
+    while True:
+        path = resolve_source("official", (domain,), announce=announce).files[domain]
+        known = _known(path, name, tell, wait)
         found = _sha256(path)
-        if stated in (None, found):
-            if stated is None:
-                tell(f"{name}: not checked, the hub states no SHA-256 for it")
+        if known is None or known.sha256 == found:
             state: Literal["fetched", "already there"] = "already there" if there and not again else "fetched"
-            return PulledFile(name, path, path.stat().st_size, found, state, checked=stated is not None)
-        _discard(path)
-        if not there:
-            break
-        tell(f"{name}: what lay in the cache is not what the hub states; removed")
-    raise DataError(
-        f"{path}: SHA-256 is {found}, the hub states {stated} for revision {OFFICIAL_REVISION[:12]}; the file was "
-        "removed: run the same command again, and if that fails too, do not use this hub or proxy"
-    )
+            checked = known is not None and known.by_hub
+            return PulledFile(name, path, path.stat().st_size, found, state, checked)
+        discard(path)
+        says = "the hub states" if known.by_hub else "an earlier pull noted"
+        if again or not there:
+            raise DataError(
+                f"{path}: SHA-256 is {found}, {says} {known.sha256} for revision {OFFICIAL_REVISION[:12]}; the file "
+                "was removed: run the same command again, and if that fails too, do not use this hub or proxy"
+            )
+        tell(f"{name}: what lay in the cache is not what {says}; removed")
+        again = True
+
+
+def _known(path: Path, name: str, tell: Tell, wait: Wait) -> KnownHash | None:
+    """What the file must be: by the cache where that has it from the hub, else by asking the hub."""
+    known = known_hash(path, OFFICIAL_REPOSITORY)
+    if known and known.by_hub:
+        return known
+    try:
+        stated = ask(OFFICIAL_REPOSITORY, name, OFFICIAL_REVISION, wait).sha256
+        reason = "the hub states no SHA-256 for it"
+    except DataError as problem:
+        stated, reason = None, str(problem)
+    if stated:
+        return KnownHash(stated, by_hub=True)
+    tell(f"{name}: not checked, {reason}")
+    return known
 
 
 def _sha256(path: Path) -> str:
@@ -260,20 +314,6 @@ def _sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror})") from problem
-
-
-def _discard(path: Path) -> None:
-    """Remove a file of the hub's cache and what it points to, so that the hub library fetches it anew."""
-    try:
-        while path.is_symlink():
-            target = path.parent / path.readlink()
-            path.unlink()
-            path = target
-        path.unlink(missing_ok=True)
-    except OSError as problem:
-        raise DataError(
-            f"{path}: has a wrong SHA-256 and cannot be removed ({problem.strerror}); remove it by hand"
-        ) from problem
 
 
 def size_text(size: int) -> str:

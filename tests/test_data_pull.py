@@ -1,114 +1,36 @@
 """Tests of `awb data pull official-data`, and of the hash check behind it: a hub that is played on the loopback.
 
-The hub is asked in subprocesses, because huggingface_hub reads HF_ENDPOINT and its cache folder at import.
-The files need not be rows where only pulling is tested.
+What hub and network can do wrong is in test_data_pull_faults.py. The files need not be rows where only
+pulling is tested.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from agentworldbench.errors import DataError
-from agentworldbench.sources import (
-    OFFICIAL_REPOSITORY,
-    OFFICIAL_REVISION,
-    Source,
-    _stated,
-)
-from tests.helpers.awb_command import Done, clean_environment
-from tests.helpers.loopback_hub import LoopbackHub
-from tests.helpers.official_folder import DOMAINS, make_official_folder
+from agentworldbench.hub import KnownHash, known_hash
+from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, Source
+from tests.helpers.official_folder import make_official_folder
+from tests.helpers.played_hub import NAMES, NOTE, Played, playing, sha256_of
 
-NAMES = [f"{domain}_test.jsonl" for domain in DOMAINS]
 BIG = 21 * 2**20
 """The library writes to disk in blocks of 10 MiB: a download that breaks behind two of them is resumed."""
-IMPATIENT = (
-    "import time; time.sleep = lambda seconds: None; from agentworldbench.cli.main import main; main()"
-)
 PULL = ("data", "pull", "official-data")
-NOTE = f"agentworldbench-{OFFICIAL_REVISION}.json"
-
-
-class BreakingHub(LoopbackHub):
-    """Drops the connection while it sends a file: `cuts` holds, by file, the bytes that still get through."""
-
-    def __init__(self, folder: Path, lfs_suffixes: tuple[str, ...] = (".jsonl",)) -> None:
-        self.cuts: dict[str, list[int]] = {}
-        super().__init__(folder, commit=OFFICIAL_REVISION, lfs_suffixes=lfs_suffixes)
-
-    async def _resolve(self, request: web.Request) -> web.StreamResponse:
-        name = request.match_info["path"]
-        if request.method != "GET" or not self.cuts.get(name):
-            return await super()._resolve(request)
-        data = self._trees[OFFICIAL_REVISION][name].source.read_bytes()
-        response = web.StreamResponse()
-        response.content_length = len(data)
-        await response.prepare(request)
-        await response.write(data[: self.cuts[name].pop(0)])
-        assert request.transport
-        request.transport.close()
-        return response
-
-
-@dataclass(frozen=True)
-class Played:
-    """A hub, what it holds, and a cache of its own."""
-
-    hub: BreakingHub
-    served: Path
-    home: Path
-    cwd: Path
-
-    def awb(self, *words: str, **variables: str) -> Done:
-        env = self.hub.environment(self.home) | {"AWB_CACHE": str(self.home / "awb")} | variables
-        done = subprocess.run(
-            [sys.executable, "-c", IMPATIENT, *words],
-            cwd=self.cwd,
-            env=clean_environment(env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=100,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
-
-    @property
-    def cache(self) -> Path:
-        return self.home / "hub" / f"datasets--{OFFICIAL_REPOSITORY.replace('/', '--')}"
-
-    def cached(self, name: str) -> Path:
-        return self.cache / "snapshots" / OFFICIAL_REVISION / name
-
-    def tamper(self, name: str) -> str:
-        """Change a byte of what the cache holds; the SHA-256 of what it holds now."""
-        blob = self.cached(name).resolve()
-        blob.write_bytes(blob.read_bytes()[:-1] + b" ")
-        return sha256_of(blob)
-
-    def asked(self, method: str) -> list[str]:
-        return [request.path.rpartition("/")[2] for request in self.hub.requests if request.method == method]
-
-
-def sha256_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.fixture
 def played(tmp_path: Path) -> Iterator[Played]:
     served = tmp_path / "served"
     make_official_folder(served)
-    (tmp_path / "cwd").mkdir()
-    with BreakingHub(served) as hub:
-        yield Played(hub, served, tmp_path / "home", tmp_path / "cwd")
+    with playing(served, tmp_path) as hub:
+        yield hub
 
 
 def test_all_files_are_fetched_once_and_noted(played: Played) -> None:
@@ -146,25 +68,24 @@ def test_a_broken_download_goes_on_where_it_broke(tmp_path: Path) -> None:
     served.mkdir()
     for number, name in enumerate(NAMES):
         (served / name).write_bytes(bytes([number]) * (BIG if name == "mcp_test.jsonl" else 99))
-    with BreakingHub(served) as hub:
-        played = Played(hub, served, tmp_path / "home", tmp_path)
-        hub.cuts["mcp_test.jsonl"] = [BIG - 5]
+    with playing(served, tmp_path) as played:
+        played.hub.script.cuts["mcp_test.jsonl"] = [BIG - 5]
         done = played.awb(*PULL)
         assert done.code == 0, done.err
         assert "mcp_test.jsonl: fetching 22.0 MB" in done.err
-        gets = [request.range for request in hub.requests if request.method == "GET"]
+        gets = [request.range for request in played.hub.requests if request.method == "GET"]
         assert gets == [None, f"bytes={20 * 2**20}-", *[None] * 6]
     assert sha256_of(played.cached("mcp_test.jsonl")) == sha256_of(served / "mcp_test.jsonl")
 
 
 def test_a_pull_that_failed_goes_on_with_the_file_that_failed(played: Played) -> None:
-    played.hub.cuts["terminal_test.jsonl"] = [100] * 20
+    played.hub.script.cuts["terminal_test.jsonl"] = [100] * 20
     failed = played.awb(*PULL)
     assert failed.code == 2
-    assert "terminal_test.jsonl: peer closed connection" in failed.complaint
+    assert "/terminal_test.jsonl: " in failed.complaint
     assert "files that came whole are kept for the next try" in failed.complaint
-    assert len(played.hub.cuts["terminal_test.jsonl"]) > 0
-    played.hub.cuts.clear()
+    assert len(played.hub.script.cuts["terminal_test.jsonl"]) > 0
+    played.hub.script.cuts.clear()
     done = played.awb(*PULL)
     assert done.code == 0, done.err
     assert done.out.count(" already there") == 2
@@ -221,42 +142,51 @@ def test_a_cache_without_links_is_checked_by_asking(played: Played) -> None:
     assert played.awb("data", "info", "official", "-t", "mcp").code == 2
 
 
-def test_a_hub_that_states_no_hash(tmp_path: Path, played: Played) -> None:
-    with BreakingHub(played.served, lfs_suffixes=()) as hub:
-        plain = Played(hub, played.served, tmp_path / "other", tmp_path)
-        done = plain.awb(*PULL)
-        assert done.code == 0, done.err
-        assert done.err.count("not checked, the hub states no SHA-256 for it") == 7
-        assert "mcp_test.jsonl: no stated hash to check it by" in done.out
-        assert plain.awb("data", "info", "official").code == 0
+def test_a_hub_that_states_no_hash(tmp_path: Path) -> None:
+    make_official_folder(tmp_path / "served")
+    with playing(tmp_path / "served", tmp_path, lfs_suffixes=()) as played:
+        for state in (
+            "fetched",
+            "already there",
+        ):  # a second pull does not take the first one's note for more
+            done = played.awb(*PULL)
+            assert done.code == 0, done.err
+            assert done.err.count("not checked, the hub states no SHA-256 for it") == 7
+            assert done.out.count(f" {state}") == 7
+            assert "mcp_test.jsonl: no stated hash to check it by" in done.out
+            noted = json.loads((played.cache / NOTE).read_text())["files"]
+            assert {file["stated"] for file in noted.values()} == {False}
+        assert played.awb("data", "info", "official").code == 0
+        found = played.tamper("mcp_test.jsonl")
+        done = played.awb(*PULL, HF_HUB_OFFLINE="1")
+        assert done.code == 2
+        assert "mcp_test.jsonl: not checked, " in done.err
+        assert "HF_HUB_OFFLINE is set" in done.complaint
+        assert not played.cached("mcp_test.jsonl").exists(), found
 
 
 def test_offline_and_nothing_there(played: Played) -> None:
     done = played.awb(*PULL, HF_HUB_OFFLINE="1")
     assert done.code == 2
-    assert "mcp_test.jsonl: not in the local cache and the hub cannot be reached" in done.complaint
+    assert "mcp_test.jsonl: not in the local cache and the hub cannot be reached" in done.only_complaint
+    assert "HF_HUB_OFFLINE is set" in done.complaint
+    assert f"copy {played.cache} from a machine that has it" in done.complaint
     assert played.hub.requests == ()
 
 
-def test_a_hub_that_is_down_and_nothing_there(played: Played) -> None:
-    played.hub.__exit__(None, None, None)
-    done = played.awb(*PULL)
-    assert done.code == 2
-    assert "the hub cannot be reached" in done.complaint
-
-
-@pytest.mark.parametrize("status", [401, 503])
-def test_a_hub_that_refuses(played: Played, status: int) -> None:
-    played.hub.fail_with = status
-    done = played.awb(*PULL)
-    assert done.code == 2
-    assert str(status) in done.complaint
-
-
-def test_all_begins_with_the_prompts(played: Played) -> None:
-    done = played.awb("data", "pull", "all", HF_HUB_OFFLINE="1")
-    assert done.code == 2
-    assert "official prompts: HF_HUB_OFFLINE is set" in done.only_complaint
+@pytest.mark.parametrize("links", [True, False], ids=["links", "copies"])
+def test_a_cache_that_was_copied_from_another_machine(played: Played, tmp_path: Path, links: bool) -> None:
+    """What the advice for machines without network promises."""
+    assert played.awb(*PULL).code == 0
+    here = Played(played.hub, played.served, tmp_path / "here", played.cwd)
+    shutil.copytree(played.cache, here.cache, symlinks=links)
+    count = len(played.hub.requests)
+    done = here.awb(*PULL, HF_HUB_OFFLINE="1")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count(" already there") == 7
+    assert "no stated hash" not in done.out
+    assert here.awb("data", "info", "official", HF_HUB_OFFLINE="1").code == 0
+    assert len(played.hub.requests) == count
 
 
 def test_a_source_checks_what_is_stated() -> None:
@@ -288,18 +218,18 @@ def test_where_a_stated_hash_comes_from(tmp_path: Path, note: str | None, expect
     if note:
         files = json.dumps({"f.jsonl": {"sha256": "a" * 64, "size": 1, "stated": True}})
         (folder / "agentworldbench-rev.json").write_text(note.replace("FILES", files).replace("REV", "rev"))
-    assert _stated(pointer, "a/b") == expected
+    assert known_hash(pointer, "a/b") == KnownHash(expected, by_hub=True)
 
 
 def test_names_that_are_no_hash(tmp_path: Path) -> None:
     pointer = tmp_path / "snapshots" / "rev" / "f.jsonl"
     pointer.parent.mkdir(parents=True)
     pointer.symlink_to(Path("../../blobs") / ("b" * 40))
-    assert _stated(pointer, "a/b") is None
+    assert known_hash(pointer, "a/b") is None
     elsewhere = pointer.with_name("h.jsonl")
     elsewhere.symlink_to(Path("../../../store") / ("b" * 64))
-    assert _stated(elsewhere, "a/b") is None
+    assert known_hash(elsewhere, "a/b") is None
     plain = pointer.with_name("g.jsonl")
     plain.touch()
-    assert _stated(plain, "a/b") is None
-    assert _stated(tmp_path / "blobs" / ("b" * 64), "a/b") == "b" * 64
+    assert known_hash(plain, "a/b") is None
+    assert known_hash(tmp_path / "blobs" / ("b" * 64), "a/b") == KnownHash("b" * 64, by_hub=True)

@@ -1,7 +1,8 @@
 """Tests of `pull.py` for the official prompts, and of `awb data pull official-prompts`: a look-alike repository on
 the loopback.
 
-Downloads are broken, refused, offline, sent through a proxy and tampered with.
+Downloads are broken, refused, offline, sent through a proxy and tampered with; what a network can answer in
+place of the files is in test_prompts_pull_faults.py.
 """
 
 from __future__ import annotations
@@ -9,73 +10,32 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from agentworldbench.download import BUNDLES
 from agentworldbench.errors import ConfigError, DataError, StoreError
-from agentworldbench.official_files import official_prompts, prompts_folder
-from agentworldbench.pull import BASE_VARIABLE, Pulled, prompts_for_run, pull_prompts, size_text
-from tests.helpers.awb_command import HereAwb, clean_environment
+from agentworldbench.official_files import official_prompts
+from agentworldbench.pull import BASE_VARIABLE, prompts_for_run, size_text
+from tests.helpers.awb_command import HereAwb
 from tests.helpers.loopback_repository import (
     CODE,
     DOMAINS,
     TEMPLATE,
     TRACE,
     LoopbackRepository,
-    look_alike,
     write_checkout,
     write_flat,
 )
+from tests.helpers.prompt_pulls import MADE, MCP, Pulls, pulls_into
 
-MADE = look_alike()
-MCP = "prompts/mcp/judge_system_prompt.txt"
 SIZE = len(MADE.files[MCP])
 
 
 @pytest.fixture
-def repository() -> Iterator[LoopbackRepository]:
-    with LoopbackRepository(MADE.files) as served:
-        yield served
-
-
-@dataclass
-class Pulls:
-    """Pulls into a cache of its own, and what was told and waited meanwhile."""
-
-    repository: LoopbackRepository
-    folder: Path
-    told: list[str]
-    waits: list[float]
-
-    def __call__(self, origin: Path | None = None) -> Pulled:
-        return pull_prompts(self.told.append, MADE.manifest, origin, self.waits.append)
-
-    def files(self) -> dict[str, bytes]:
-        """All that lies in the cache folder."""
-        return {
-            path.relative_to(self.folder).as_posix(): path.read_bytes()
-            for path in self.folder.rglob("*")
-            if path.is_file()
-        }
-
-    def refused(self, message: str) -> str:
-        """The refusal's text, after which no file lies there that could be taken for the right one."""
-        with pytest.raises(DataError, match=message) as refusal:
-            self()
-        return str(refusal.value)
-
-
-@pytest.fixture
-def pulls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: LoopbackRepository) -> Pulls:
-    for name in {*BUNDLES, *os.environ} - (set(clean_environment()) - set(BUNDLES)):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AWB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv(BASE_VARIABLE, repository.base + "/")
-    return Pulls(repository, prompts_folder(MADE.manifest), [], [])
+def pulls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pulls]:
+    with LoopbackRepository(MADE.files) as repository:
+        yield pulls_into(tmp_path / "cache", monkeypatch, repository)
 
 
 def test_all_files_are_fetched_once(pulls: Pulls, tmp_path: Path) -> None:
@@ -152,7 +112,7 @@ def test_a_wrong_hash_is_refused_and_nothing_stays(pulls: Pulls, path: str, chan
 def test_a_broken_download_goes_on_where_it_broke(pulls: Pulls) -> None:
     pulls.repository.script.cuts[MCP] = [100, 50]
     pulls()
-    assert [asked.range for asked in pulls.repository.asked if asked.path == MCP] == [
+    assert pulls.asked() == [
         None,
         "bytes=100-",
         "bytes=150-",
@@ -165,7 +125,7 @@ def test_without_range_it_begins_again(pulls: Pulls) -> None:
     pulls.repository.script.ranges = False
     pulls.repository.script.cuts[MCP] = [100]
     pulls()
-    assert [asked.range for asked in pulls.repository.asked if asked.path == MCP] == [None, "bytes=100-"]
+    assert pulls.asked() == [None, "bytes=100-"]
     assert pulls.files() == MADE.files
 
 
@@ -173,7 +133,7 @@ def test_another_range_than_asked_for_is_not_taken(pulls: Pulls) -> None:
     pulls.repository.script.shifted = True
     pulls.repository.script.cuts[MCP] = [100]
     pulls()
-    assert [asked.range for asked in pulls.repository.asked if asked.path == MCP] == [
+    assert pulls.asked() == [
         None,
         "bytes=100-",
         None,
@@ -204,7 +164,7 @@ def test_another_day_goes_on_too(pulls: Pulls) -> None:
 def test_what_was_kept_may_be_anything(pulls: Pulls, kept: bytes, ranges: list[str | None]) -> None:
     write_checkout(pulls.folder, {f"{MCP}.part": kept})
     pulls()
-    assert [asked.range for asked in pulls.repository.asked if asked.path == MCP] == ranges
+    assert pulls.asked() == ranges
     assert pulls.files() == MADE.files
 
 
@@ -351,7 +311,7 @@ def test_the_command_shows_what_was_done(awb: HereAwb, pulls: Pulls) -> None:
     assert "Official prompts: fetching 8 files" in done.err
     assert f"Official prompts ({MADE.manifest.repository} at {MADE.manifest.commit})" in done.out
     assert f"{MCP} " in done.out
-    assert f"in {pulls.folder}" in done.out.replace("\n", " ")
+    assert f"in{pulls.folder}" in "".join(done.out.split())
     again = awb("data", "pull", "official_prompts".replace("_", "-"))
     assert (again.code, again.err) == (0, "")
     assert again.out.count("already there") == 8

@@ -6,7 +6,6 @@ import. `main` of the played repository holds other files than the pinned revisi
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -17,30 +16,30 @@ from pathlib import Path
 import pytest
 
 from agentworldbench.errors import DataError, TaskError
+from agentworldbench.hub import commit_of
 from agentworldbench.resources import mini_folder
-from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, _commit_of, resolve_source
+from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, resolve_source
 from tests.helpers.awb_command import Done, clean_environment, run_awb
 from tests.helpers.loopback_hub import COMMIT, LoopbackHub
 from tests.helpers.official_folder import DOMAINS, Manifest, make_official_folder
+from tests.helpers.played_hub import IMPATIENT, sha256_of
 
 RUN = ("run", "--model", "baseline/copy-last", "--limit", "2")
 PUBLISHED = "judge gpt-5.2-2025-12-11"
-IMPATIENT = (
-    "import time; time.sleep = lambda seconds: None; from agentworldbench.cli.main import main; main()"
-)
-"""`awb` without the hub library's waits between its attempts."""
 
 
 def test_mini_is_bundled() -> None:
     source = resolve_source("mini")
     assert (source.name, source.repository, source.revision) == ("mini", None, None)
-    assert source.files == {domain: mini_folder() / f"{domain}_test.jsonl" for domain in ("terminal", "swe")}
+    assert set(source.files.values()) == set(mini_folder().glob("*_test.jsonl"))
+    assert {"terminal", "swe"} <= set(source.files)
     assert list(source.tasks) == list(source.files)
 
 
-def test_mini_has_no_other_domain() -> None:
+def test_a_domain_that_a_folder_does_not_have(tmp_path: Path) -> None:
+    make_official_folder(tmp_path, domains=("swe",))
     with pytest.raises(DataError, match=r"no file web_test.jsonl for domain 'web' .*swe_test.jsonl"):
-        resolve_source("mini", ("web",))
+        resolve_source(str(tmp_path), ("web",))
 
 
 def test_a_folder_gives_the_domains_it_has(tmp_path: Path) -> None:
@@ -70,6 +69,8 @@ def test_an_unknown_file_in_a_folder_is_named(tmp_path: Path) -> None:
         ("hf:name", "expected hf:OWNER/NAME"),
         ("hf:a/b/c", "expected hf:OWNER/NAME"),
         ("hf:name@main", "expected hf:OWNER/NAME"),
+        ("n" * 300, "no such folder"),
+        ("~nobody-of-this-name/data", "no such folder"),
     ],
 )
 def test_words_that_lead_nowhere(
@@ -103,7 +104,7 @@ def test_an_unknown_domain_is_a_task_error() -> None:
     ],
 )
 def test_the_commit_is_that_of_the_nearest_snapshot_folder(path: str, commit: str | None) -> None:
-    assert _commit_of(Path(path)) == commit
+    assert commit_of(Path(path)) == commit
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,8 @@ class Played:
         env = self.hub.environment(self.home) | {"HF_HUB_OFFLINE": "1" if offline else "0"}
         if not impatient:
             return run_awb(*words, cwd=self.cwd, env=env)
-        command = [sys.executable, "-c", IMPATIENT, *words]
+        start = f"{IMPATIENT}; from agentworldbench.cli.main import main; main()"
+        command = [sys.executable, "-c", start, *words]
         done = subprocess.run(
             command,
             cwd=self.cwd,
@@ -180,10 +182,6 @@ def test_one_domain_is_one_download(played: Played) -> None:
     assert {request.path.rpartition("/")[2] for request in played.hub.requests} == {"os_test.jsonl"}
 
 
-def sha256_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def test_another_repository_is_resolved_to_a_commit(tmp_path: Path, played: Played) -> None:
     done = played.awb(*RUN, "--data", f"hf:{OFFICIAL_REPOSITORY}")
     assert done.code == 0, done.err
@@ -195,6 +193,7 @@ def test_another_repository_is_resolved_to_a_commit(tmp_path: Path, played: Play
         "repository": OFFICIAL_REPOSITORY,
         "revision": COMMIT,
         "files": {domain: sha256_of(tmp_path / "main" / f"{domain}_test.jsonl") for domain in DOMAINS},
+        "simulated": [],
     }
     moving = {request.path for request in played.hub.requests if "/resolve/main/" in request.path}
     assert {path.rpartition("/")[2] for path in moving} == {"mcp_test.jsonl"}

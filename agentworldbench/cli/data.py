@@ -1,12 +1,16 @@
-"""`awb data info` and `awb data pull`: what a data set holds; fetching the official files."""
+"""`awb data`: looking at a data set, and `awb data pull`, which fetches the official files."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from agentworldbench.cli import look
+from agentworldbench.errors import AwbError
 
 if TYPE_CHECKING:
     from agentworldbench.pull import Pulled
@@ -23,50 +27,8 @@ class What(StrEnum):
     ALL = "all"
 
 
-@app.command("info")
-def info(
-    data: Annotated[
-        str, typer.Argument(help="mini, official, hf:OWNER/NAME or a folder.", metavar="DATA")
-    ] = "mini",
-    tasks: Annotated[
-        list[str] | None,
-        typer.Option("--tasks", "-t", "--domains", help="Only these domains.", show_default=False),
-    ] = None,
-) -> None:
-    """Check every row of a data set and count rows, trajectories, turns and sizes."""
-    from agentworldbench.cli.output import print_tables
-    from agentworldbench.dataset import open_dataset
-    from agentworldbench.render.table import Table
-    from agentworldbench.sources import resolve_source
-    from agentworldbench.stats.aggregate import by_domain
-
-    words = [word.strip() for item in tasks or () for word in item.split(",") if word.strip()]
-    source = resolve_source(data, tuple(words))
-    dataset = open_dataset(source.files, source.tasks)
-    source.check({domain: file.sha256 for domain, file in dataset.files.items()})
-    rows = []
-    for domain, refs in by_domain(dataset.refs).items():
-        chars = [ref.context_chars for ref in refs]
-        turns = [ref.total_turns for ref in refs]
-        rows.append(
-            (
-                domain,
-                str(len(refs)),
-                str(len({ref.cluster for ref in refs})),
-                str(len({ref.task_key for ref in refs})),
-                f"{sum(turns) / len(turns):.1f}",
-                f"{sum(chars) / len(chars) / 1000:.1f}",
-                f"{max(chars) / 1000:.1f}",
-                f"{source.files[domain].stat().st_size / 1e6:.2f}",
-                dataset.files[domain].sha256[:12],
-            )
-        )
-    where = f" ({source.repository} at {source.revision})" if source.repository else ""
-    columns = (
-        "Domain", "Rows", "Trajectories", "Tasks", "Mean turns", "Mean context, k chars", "Largest", "MB", "SHA-256",
-    )  # fmt: skip
-    notes = tuple(f"{ref.id}: {', '.join(ref.flags)}" for ref in dataset.refs if ref.flags)
-    print_tables([Table(f"Data {source.name}{where}", columns, tuple(rows), ("Domain",), notes=notes)])
+app.command("info")(look.info)
+app.command("show")(look.show)
 
 
 @app.command("pull")
@@ -86,18 +48,44 @@ def pull(
     ] = None,
 ) -> None:
     """Fetch the official data set (402 MB) or the official judge prompts; every file is checked by its hash."""
-    from agentworldbench.cli.output import print_tables
     from agentworldbench.official_files import OFFICIAL
     from agentworldbench.pull import pull_data, pull_prompts
 
     if prompts_from is not None and what is What.DATA:
         raise typer.BadParameter("goes with official-prompts and all", param_hint="'--prompts-from'")
-    tables = []
+    parts: dict[str, Callable[[], Pulled]] = {}
     if what is not What.DATA:
-        tables.append(_table("Official prompts", pull_prompts(_tell, OFFICIAL, prompts_from)))
+        parts["Official prompts"] = lambda: pull_prompts(_tell, OFFICIAL, prompts_from)
     if what is not What.PROMPTS:
-        tables.append(_table("Official data", pull_data(_tell)))
-    print_tables(tables)
+        parts["Official data"] = lambda: pull_data(_tell)
+    _pull_each(parts, first_ends=prompts_from is not None)
+
+
+def _pull_each(parts: Mapping[str, Callable[[], Pulled]], first_ends: bool) -> None:
+    """Try every part, as the host of one may be down alone, and show at once what came.
+
+    With `first_ends` the first failure ends it: a wrong folder is said before 402 MB are fetched.
+    """
+    from agentworldbench.cli.output import print_tables
+
+    failures: list[AwbError] = []
+    shown = False
+    for title, pull_part in parts.items():
+        try:
+            pulled = pull_part()
+        except AwbError as problem:
+            if first_ends:
+                raise
+            failures.append(problem)
+            continue
+        if shown:
+            typer.echo()
+        print_tables([_table(title, pulled)])
+        shown = True
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:  # one line; of one kind, so that it exits as the first does
+        raise type(failures[0])("neither part came whole: " + "; and: ".join(map(str, failures)))
 
 
 def _tell(line: str) -> None:

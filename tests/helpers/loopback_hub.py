@@ -3,40 +3,26 @@
 In: a folder, its commit hash, optionally further commits with folders of their own. Out:
 `endpoint` for HF_ENDPOINT (huggingface_hub reads it at import: set it for a subprocess) and the
 requests as `requests`. It answers what `hf_hub_download`, `snapshot_download` and `HfApi` ask of
-the read-only API: resolve (HEAD and GET, with Range), dataset info, tree, paths-info. Files with
-an LFS suffix are described by their SHA-256, others by their git blob id, as on the Hub. There
-are no Xet headers, so the client takes the plain HTTP way.
+the read-only API: resolve (HEAD and GET, with Range), dataset info, tree, paths-info; `file_server.py`
+tells what can go wrong with a file. Files with an LFS suffix are described by their SHA-256, others by
+their git blob id, as on the Hub. There are no Xet headers, so the client takes the plain HTTP way.
 """
 
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Any, Final
 from urllib.parse import unquote
 
 from aiohttp import web
 
-from .app_thread import HOST, AppThread
+from .app_thread import HOST
+from .file_server import BLOCK, Asked, FileServer, Handler
 
 COMMIT: Final = "0123456789abcdef0123456789abcdef01234567"
-BLOCK: Final = 2**20
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@dataclass(frozen=True)
-class HubRequest:
-    """One request as it arrived; `path` is decoded, without query."""
-
-    method: str
-    path: str
-    range: str | None
-    authorized: bool
-    """Whether an Authorization header came along; its value is not kept."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +54,7 @@ class _File:
         return {**sibling, **self.lfs("sha256")}
 
 
-class LoopbackHub:
+class LoopbackHub(FileServer):
     """Serves between `__enter__` and `__exit__`; the folders are read once, at the start."""
 
     def __init__(
@@ -81,15 +67,14 @@ class LoopbackHub:
         lfs_suffixes: tuple[str, ...] = (".jsonl", ".parquet"),
     ) -> None:
         """`commit` is what `main` points to; `other_commits` can only be asked for by their hash."""
+        super().__init__()
         self.repo_id = repo_id
         self.commit = commit
         self.fail_with: int | None = None
         """A status for every request from now on, e.g. 500 or 429."""
         folders = {commit: folder, **(other_commits or {})}
         self._trees = {name: _read(path, lfs_suffixes) for name, path in folders.items()}
-        self._requests: list[HubRequest] = []
-        self._lock = threading.Lock()
-        app = web.Application(middlewares=[self._record])
+        app = self.app
         api = f"/api/datasets/{repo_id}"
         app.router.add_get(f"/datasets/{repo_id}/resolve/{{revision}}/{{path:.+}}", self._resolve)
         app.router.add_get(api, self._info)
@@ -97,28 +82,16 @@ class LoopbackHub:
         app.router.add_get(f"{api}/tree/{{revision}}", self._tree)
         app.router.add_get(f"{api}/tree/{{revision}}/{{path:.+}}", self._tree)
         app.router.add_post(f"{api}/paths-info/{{revision}}", self._paths_info)
-        self._thread = AppThread(app)
-        self._port = 0
-
-    def __enter__(self) -> LoopbackHub:
-        self._port = self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._thread.stop()
 
     @property
     def endpoint(self) -> str:
         """Value for HF_ENDPOINT."""
-        return f"http://{HOST}:{self._port}"
+        return self.origin
 
     @property
-    def requests(self) -> tuple[HubRequest, ...]:
+    def requests(self) -> tuple[Asked, ...]:
         """All requests in order of arrival."""
-        with self._lock:
-            return tuple(self._requests)
+        return tuple(self.asked)
 
     def environment(self, home: Path) -> dict[str, str]:
         """Variables that point a subprocess to this hub with an own cache; add them to `os.environ`.
@@ -138,16 +111,7 @@ class LoopbackHub:
             "no_proxy": HOST,
         }
 
-    @web.middleware
-    async def _record(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        entry = HubRequest(
-            method=request.method,
-            path=request.path,
-            range=request.headers.get("Range"),
-            authorized="Authorization" in request.headers,
-        )
-        with self._lock:
-            self._requests.append(entry)
+    async def answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if self.fail_with is not None:
             return _refusal(self.fail_with, None, f"scripted status {self.fail_with}")
         try:
@@ -167,33 +131,14 @@ class LoopbackHub:
         file = self._trees[commit].get(request.match_info["path"])
         if file is None:
             return _refusal(404, "EntryNotFound", "Entry not found", commit)
-        headers = {"ETag": f'"{file.etag}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
+        headers = {
+            "X-Repo-Commit": commit,
+            "ETag": f'"{file.etag}"',
+            "Content-Type": "application/octet-stream",
+        }
         if file.sha256 is not None:
             headers |= {"X-Linked-Etag": f'"{file.sha256}"', "X-Linked-Size": str(file.size)}
-        try:
-            wanted = request.http_range
-        except ValueError:
-            wanted = slice(file.size, None)
-        start, stop, _ = wanted.indices(file.size)
-        partial = "Range" in request.headers
-        if partial and start >= stop:
-            headers["Content-Range"] = f"bytes */{file.size}"
-            return web.Response(status=416, headers=headers)
-        if partial:
-            headers["Content-Range"] = f"bytes {start}-{stop - 1}/{file.size}"
-        response = web.StreamResponse(status=206 if partial else 200, headers=headers)
-        response.content_length = stop - start
-        response.content_type = "application/octet-stream"
-        await response.prepare(request)
-        if request.method == "GET":
-            with file.source.open("rb") as stream:
-                stream.seek(start)
-                while start < stop:
-                    block = stream.read(min(BLOCK, stop - start))
-                    start += len(block)
-                    await response.write(block)
-        await response.write_eof()
-        return response
+        return await self.send(request, file.path, file.source.read_bytes(), headers)
 
     async def _info(self, request: web.Request) -> web.StreamResponse:
         commit = self._commit_of(request)

@@ -2,27 +2,23 @@
 
 `look_alike()` makes the files and the manifest that describes them; `write_checkout` and `write_flat`
 lay them out in the two ways that a folder of prompts may have. `LoopbackRepository` serves files as a
-host of raw files does, with or without Range, and can drop the connection in the middle of a file, answer
-with a status, or send something else; it notes every request. The Python file runs into an exception
-and leaves a trace when somebody imports or runs it.
+host of raw files does; `file_server.py` tells what can go wrong there. The Python file runs into an
+exception and leaves a trace when somebody imports or runs it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from aiohttp import web
 
 from agentworldbench.official_files import OfficialFile, OfficialManifest
 
-from .app_thread import HOST, AppThread
+from .file_server import FileServer
 
 COMMIT: Final = "00112233445566778899aabbccddeeff00112233"
 CODE: Final = "eval/lwm_eval_utils/task_configs.py"
@@ -98,100 +94,21 @@ def write_flat(folder: Path, made: LookAlike) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class Asked:
-    """One request: the path without the base, its Range header, and the host that was asked for."""
-
-    path: str
-    range: str | None
-    host: str
-
-
-@dataclass
-class Script:
-    """What goes wrong, by path; each entry of a list is used up by one request.
-
-    `cuts`: bytes after which the connection is dropped. `statuses`: answers in place of the file.
-    """
-
-    cuts: dict[str, list[int]] = field(default_factory=dict)
-    statuses: dict[str, list[int]] = field(default_factory=dict)
-    ranges: bool = True
-    endless: set[str] = field(default_factory=set)
-    """Files that go on until the client leaves."""
-    shifted: bool = False
-    """Ranges are answered with the bytes one further than asked for."""
-
-
-class LoopbackRepository:
+class LoopbackRepository(FileServer):
     """Serves `files` below `base`; `files` and `script` may be changed while it runs."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
+        super().__init__(prefix="/mirror/")
         self.files = dict(files)
-        self.script = Script()
-        self._asked: list[Asked] = []
-        self._lock = threading.Lock()
-        app = web.Application()
-        app.router.add_get("/mirror/{path:.+}", self._serve)
-        self._thread = AppThread(app)
-        self._port = 0
-
-    def __enter__(self) -> LoopbackRepository:
-        self._port = self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._thread.stop()
-
-    @property
-    def origin(self) -> str:
-        """The server without a path: also a proxy for plain HTTP, which serves its own files for any host."""
-        return f"http://{HOST}:{self._port}"
+        self.app.router.add_get("/mirror/{path:.+}", self._serve)
 
     @property
     def base(self) -> str:
-        """What stands before the files' paths."""
+        """What stands before the files' paths. `origin` is also a proxy for plain HTTP, for any host."""
         return f"{self.origin}/mirror"
-
-    @property
-    def asked(self) -> list[Asked]:
-        """All requests in order of arrival."""
-        with self._lock:
-            return list(self._asked)
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         path = request.match_info["path"]
-        with self._lock:
-            self._asked.append(Asked(path, request.headers.get("Range"), request.host))
-        if statuses := self.script.statuses.get(path):
-            return web.Response(status=statuses.pop(0))
-        data = self.files.get(path)
-        if data is None:
+        if path not in self.files:
             return web.Response(status=404)
-        headers, status, start = {}, 200, 0
-        if self.script.ranges and "Range" in request.headers:
-            start = (request.http_range.start or 0) + self.script.shifted
-            if start >= len(data):
-                return web.Response(status=416, headers={"Content-Range": f"bytes */{len(data)}"})
-            headers["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
-            status = 206
-        response = web.StreamResponse(status=status, headers=headers)
-        if path in self.script.endless:
-            await response.prepare(request)
-            with contextlib.suppress(ConnectionResetError):
-                while True:
-                    await response.write(data)
-            return response
-        body = data[start:]
-        response.content_length = len(body)
-        await response.prepare(request)
-        if cuts := self.script.cuts.get(path):
-            await response.write(body[: cuts.pop(0)])
-            if request.transport:
-                request.transport.close()  # what was written still arrives
-            return response
-        await response.write(body)
-        await response.write_eof()
-        return response
+        return await self.send(request, path, self.files[path], {})
