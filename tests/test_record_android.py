@@ -1,6 +1,6 @@
 """The android rows: the three formats, actions that agree with the screens, recording again.
 
-In: `tools/record/android*.py`, the scripts and `agentworldbench/data/mini/android_test.jsonl`. The
+In: `tools/record/android.py, tools/record/phone`, the scripts and `agentworldbench/data/mini/android_test.jsonl`. The
 committed rows are read back: every number that an action names must stand on the screen before it.
 """
 
@@ -21,7 +21,7 @@ from agentworldbench.task import load_tasks
 from tests.helpers.android_agent import APPS, Agent
 from tools.record import common, compare
 from tools.record.android import DOMAIN, find, perform, record, resolve
-from tools.record.android_formats import FORMATS, Step
+from tools.record.phone.formats import FORMATS, Step
 
 SCRIPTS = {script["name"]: script for script in common.load_scripts(DOMAIN)}
 LIST_LINE = re.compile(

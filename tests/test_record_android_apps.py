@@ -1,6 +1,6 @@
 """The simulated phone of the android rows: layout, touches, what its apps do.
 
-In: `tools/record/android_*.py`; a phone with a few stored items in every app. Each test plays lines of a
+In: `tools/record/phone/*.py`; a phone with a few stored items in every app. Each test plays lines of a
 script on it and reads the screen.
 """
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.helpers.android_agent import Agent
 from tools.record.android import find
-from tools.record.android_alarms import repeat
-from tools.record.android_view import View, column, cut, fab, label, path_to, place, scrolling
+from tools.record.phone.alarms import repeat
+from tools.record.phone.view import View, column, cut, fab, label, path_to, place, scrolling
 
 # Layout and touch.
 

@@ -1,6 +1,6 @@
 """The mcp recorder: worlds, paths, system texts and the rows' envelopes; slow: recording again.
 
-In: `tests/cases/record_mcp/*.yaml`, `tools/record/mcp*.py` and the bundled mcp rows. The servers are not
+In: `tests/cases/record_mcp/*.yaml`, `tools/record/servers` and the bundled mcp rows. The servers are not
 needed in the normal run. The slow test asks them again; it is skipped where they are not installed.
 """
 
@@ -21,7 +21,7 @@ import yaml
 
 from tools.record import mcp
 from tools.record.common import HERE, MINI, load_scripts
-from tools.record.mcp_world import World, graph_nodes
+from tools.record.servers.world import World, graph_nodes
 
 CASES = Path(__file__).parent / "cases" / "record_mcp"
 MARKER = "**Environment Observation:**\n"

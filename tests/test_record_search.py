@@ -1,6 +1,6 @@
 """The search recorder: queries, ranking, snippets, extraction, notes, the corpus, and recording again.
 
-In: `tests/cases/record_search/*.yaml`, `tools/record/corpus` and `tools/record/search*.py`. Nothing has to
+In: `tests/cases/record_search/*.yaml`, `tools/record/corpus` and `tools/record/finder`. Nothing has to
 be installed and a recording takes less than a second, so the rows are made again in the normal run; only
 where Python's SQLite has no FTS5 is the module skipped.
 """
@@ -19,10 +19,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.record import search, search_corpus, search_engine, search_extract
+from tools.record import search
 from tools.record.common import MINI, load_scripts
 from tools.record.compare import difference
-from tools.record.search_corpus import CORPUS, Page
+from tools.record.finder import corpus as search_corpus
+from tools.record.finder import engine as search_engine
+from tools.record.finder import extract as search_extract
+from tools.record.finder.corpus import CORPUS, Page
 
 pytestmark = pytest.mark.skipif(not search.has_fts5(), reason="Python's SQLite has no FTS5")
 

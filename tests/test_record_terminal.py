@@ -1,6 +1,6 @@
 """What the terminal recorder computes: the screen after control sequences, silent keys, missing programs.
 
-In: `tools/record/screen.py` with small streams, `tools/record/terminal.py` with a small script. What real
+In: `tools/record/tty/screen.py` with small streams, `tools/record/terminal.py` with a small script. What real
 programs answer is compared in `test_record.py`.
 """
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.record import terminal
-from tools.record.screen import plain, render
+from tools.record.tty.screen import plain, render
 
 SCREENS = [
     ("lines", "a\nb", "a\nb"),

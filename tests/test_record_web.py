@@ -1,6 +1,6 @@
 """The web rows: how elements get their numbers, the sites' rules, and that recording again gives the same.
 
-In: `tools/record/web*.py`, the sites, and `agentworldbench/data/mini/web_test.jsonl`. The committed rows are
+In: `tools/record/browser`, the sites, and `agentworldbench/data/mini/web_test.jsonl`. The committed rows are
 read back: every number in an action must stand in the last snapshot before it, or the server said
 that it does not. Recording again needs what `tools/record/setup/web.sh` installs, and is skipped without.
 """
@@ -20,12 +20,13 @@ from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
-from tools.record import common, compare, web_client
+from tools.record import common, compare
+from tools.record.browser import client as web_client
+from tools.record.browser.snapshot import ElementError, action_text, find_ref, snapshot_of, with_refs
+from tools.record.sites.lending_desk import PAGE_SIZE, SIGN_IN_MINUTES, LendingDesk
+from tools.record.sites.seed_shop import SeedShop
+from tools.record.sites.server import Request, Site, data, serving, static_file
 from tools.record.web import DOMAIN, SITES
-from tools.record.web_lending import PAGE_SIZE, SIGN_IN_MINUTES, LendingDesk
-from tools.record.web_seeds import SeedShop
-from tools.record.web_server import Request, Site, data, serving, static_file
-from tools.record.web_snapshot import ElementError, action_text, find_ref, snapshot_of, with_refs
 
 ROOT = Path(__file__).resolve().parents[1]
 PROMPTS = common.HERE / "prompts"

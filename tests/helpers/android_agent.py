@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any
 
 from tools.record.android import make_phone, perform, resolve
-from tools.record.android_formats import FORMATS, Screen
+from tools.record.phone.formats import FORMATS, Screen
 
 APPS: dict[str, Any] = {
     "Notes": [

@@ -14,16 +14,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tools.record import common
-from tools.record.android_agenda import Agenda
-from tools.record.android_alarms import Alarms
-from tools.record.android_app import App
-from tools.record.android_contacts import Contacts
-from tools.record.android_formats import FORMATS, Entry, Screen, Step, full_id
-from tools.record.android_notes import Notes
-from tools.record.android_phone import SCROLL_STEP, Launcher, Phone
-from tools.record.android_settings import DEFAULTS, Settings, pages_text
-from tools.record.android_shelf import Shelf
-from tools.record.android_view import centre
+from tools.record.phone.agenda import Agenda
+from tools.record.phone.alarms import Alarms
+from tools.record.phone.app import App
+from tools.record.phone.contacts import Contacts
+from tools.record.phone.formats import FORMATS, Entry, Screen, Step, full_id
+from tools.record.phone.notes import Notes
+from tools.record.phone.phone import SCROLL_STEP, Launcher, Phone
+from tools.record.phone.settings import DEFAULTS, Settings, pages_text
+from tools.record.phone.shelf import Shelf
+from tools.record.phone.view import centre
 
 DOMAIN = "android"
 APPS: dict[str, Callable[..., App]] = {

@@ -3,7 +3,7 @@
 In: `trajectories/mcp/*.yaml`, each with the servers, the tools that the system text shows, the world at
 the start and the calls. Out: `mcp_test.jsonl` and the mcp entry of `provenance.json`.
 Run from the repository root: `python -m tools.record.mcp [--output DIR]`, after
-`tools/record/setup/mcp.sh`. `mcp_world` lays out the worlds, `mcp_play` asks the servers.
+`tools/record/setup/mcp.sh`. `servers/world.py` lays out the worlds, `servers/play.py` asks the servers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.record import common
-from tools.record.mcp_world import NODE_MODULES, PROGRAMS, World
+from tools.record.servers.world import NODE_MODULES, PROGRAMS, World
 
 DOMAIN = "mcp"
 SETUP = "tools/record/setup/mcp.sh"
@@ -64,9 +64,9 @@ def missing() -> str | None:
 
 
 def play(job: dict[str, Any]) -> dict[str, Any]:
-    """Hand the job to `mcp_play` in the servers' environment; its words are shown when it fails."""
+    """Hand the job to `servers/play.py` in the servers' environment; its words are shown when it fails."""
     done = subprocess.run(
-        [str(PROGRAMS / "python"), "-m", "tools.record.mcp_play"],
+        [str(PROGRAMS / "python"), "-m", "tools.record.servers.play"],
         cwd=common.HERE.parents[1],
         input=json.dumps(job),
         capture_output=True,

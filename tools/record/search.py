@@ -3,7 +3,7 @@
 In: `trajectories/search/*.yaml` (the sites of its corpus, pages known in full, calls of every turn) and
 `corpus/*.yaml`. Out: `search_test.jsonl` and the search entry of `provenance.json`.
 Run from the repository root: `python -m tools.record.search [--output DIR]`. Needs a Python whose SQLite
-has FTS5; nothing else, no network. The engine is in `search_engine`, the extractor in `search_extract`.
+has FTS5; nothing else, no network. The engine is in `finder/engine.py`, the extractor in `finder/extract.py`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tools.record import common, search_corpus, search_engine, search_extract
-from tools.record.search_corpus import CHINESE, Page, Site
+from tools.record import common
+from tools.record.finder import corpus, engine, extract
+from tools.record.finder.corpus import CHINESE, Page, Site
 
 DOMAIN = "search"
 MAX_QUERIES = 4
@@ -31,8 +32,8 @@ class Tools:
 
     def __init__(self, pages: list[Page]) -> None:
         """Index `pages`; the notes are empty."""
-        self._engine = search_engine.Engine(pages)
-        self._pages = {search_corpus.address(page.url): page for page in pages}
+        self._engine = engine.Engine(pages)
+        self._pages = {corpus.address(page.url): page for page in pages}
         self._notes: dict[str, str] = {}
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
@@ -72,12 +73,12 @@ class Tools:
     def web_extractor(self, arguments: dict[str, Any]) -> str:
         """What a page says on a goal; URL and goal are repeated as they were given."""
         url, goal = (text_argument("web_extractor", arguments, name) for name in ("url", "goal"))
-        page = self._pages.get(search_corpus.address(url))
+        page = self._pages.get(corpus.address(url))
         if page is None:
             raise CallError(f"web_extractor could not read {url}: HTTP 404 Not Found")
         if page.status != "200 OK":
             raise CallError(f"web_extractor could not read {url}: HTTP {page.status}")
-        found = search_extract.extract(page, goal)
+        found = extract.extract(page, goal)
         return (
             f"The useful information in {url} for user goal {goal} as follows: \n\n"
             f"Evidence in page: \n{found.evidence}\n\nSummary: \n{found.summary}"
@@ -125,7 +126,7 @@ def count(notes: int) -> str:
 
 def record(script: dict[str, Any]) -> common.Trajectory:
     """Play one script on a fresh index over its sites."""
-    sites = search_corpus.load_sites(script["sites"])
+    sites = corpus.load_sites(script["sites"])
     tools = Tools([page for site in sites for page in site.pages])
     try:
         turns = tuple(
@@ -147,8 +148,8 @@ def system_text(script: dict[str, Any], sites: list[Site]) -> str:
     name = "search_zh" if script["language"] == CHINESE else "search"
     return common.prompt_text(
         name,
-        stop_words=" ".join(sorted(search_engine.STOP_WORDS)),
-        stop_characters=" ".join(search_engine.STOP_CHARACTERS),
+        stop_words=" ".join(sorted(engine.STOP_WORDS)),
+        stop_characters=" ".join(engine.STOP_CHARACTERS),
         catalogue="\n\n".join(catalogue(site) for site in sites),
         pages="\n\n".join(full_page(sites, path) for path in script["known"]),
         note=script.get("note", "").strip(),
@@ -169,7 +170,7 @@ def catalogue(site: Site) -> str:
 def full_page(sites: list[Site], path: str) -> str:
     """The text of the page whose URL, without escapes, ends in `path`, under its URL."""
     end = path.rstrip("/")
-    (page,) = [page for site in sites for page in site.pages if search_corpus.address(page.url).endswith(end)]
+    (page,) = [page for site in sites for page in site.pages if corpus.address(page.url).endswith(end)]
     return f"=== {page.url}\n{page.text}"
 
 
@@ -192,7 +193,7 @@ def provenance() -> dict[str, Any]:
         "how": "scripted tool calls on a search engine over tools/record/corpus; tools/record/search.py",
         "programs": {
             "python": platform.python_version(),
-            "sqlite": f"{search_engine.sqlite_version()} with FTS5 ({search_engine.TOKENIZER})",
+            "sqlite": f"{engine.sqlite_version()} with FTS5 ({engine.TOKENIZER})",
         },
         "mapped": "zero-width spaces around Chinese characters, which make each a token, leave the snippets",
         "volatile": "nothing",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.record import common
-from tools.record.shell import CUT_SECONDS, WHOLE_COLUMNS, WHOLE_ROWS, Shell
+from tools.record.tty.shell import CUT_SECONDS, WHOLE_COLUMNS, WHOLE_ROWS, Shell
 
 DOMAIN = "terminal"
 PROGRAMS = ("bash", "ls", "grep", "sed", "diff", "ed", "less")

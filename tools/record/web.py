@@ -2,7 +2,7 @@
 
 In: `trajectories/web/*.yaml`, each with a site, a start page, steps before the first turn, and the
 calls of every turn, elements named by role and name (`web_snapshot`). Out: `web_test.jsonl` and the
-web entry of `provenance.json`. The sites are our own (`sites/`, `web_server`), a fresh one for each
+web entry of `provenance.json`. The sites are our own (`sites/`), a fresh one for each
 trajectory, in a fresh profile of Debian's Chromium.
 Run from the repository root: `python -m tools.record.web [--output DIR]`, after `setup/web.sh`.
 """
@@ -17,12 +17,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tools.record import common
-from tools.record.web_client import ACTION_SECONDS, CHROMIUM, SERVER, Browser, missing
-from tools.record.web_courses import EveningSchool
-from tools.record.web_lending import LendingDesk
-from tools.record.web_seeds import SeedShop
-from tools.record.web_server import Site, serving
-from tools.record.web_snapshot import action_text, snapshot_of, with_refs
+from tools.record.browser.client import ACTION_SECONDS, CHROMIUM, SERVER, Browser, missing
+from tools.record.browser.snapshot import action_text, snapshot_of, with_refs
+from tools.record.sites.evening_school import EveningSchool
+from tools.record.sites.lending_desk import LendingDesk
+from tools.record.sites.seed_shop import SeedShop
+from tools.record.sites.server import Site, serving
 
 DOMAIN = "web"
 SITES: dict[str, Callable[[], Site]] = {

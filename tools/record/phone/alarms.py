@@ -1,6 +1,6 @@
 """The alarm app of the simulated phone: list with switches, form with checks, delete by long press.
 
-In: the stored alarms of a script (hour, minute, label, days, active). Out: an `App` of `android_phone`.
+In: the stored alarms of a script (hour, minute, label, days, active). Out: an `App` of `phone.py`.
 Times are written as the settings of the phone ask for; saving says how long it is until it rings.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from tools.record.android_app import App, Snackbar
-from tools.record.android_phone import Phone
-from tools.record.android_view import BAR, LINE, MARGIN, View, across, button, column, fab, label, scrolling
+from tools.record.phone.app import App, Snackbar
+from tools.record.phone.phone import Phone
+from tools.record.phone.view import BAR, LINE, MARGIN, View, across, button, column, fab, label, scrolling
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 ALARM_ROW = 231

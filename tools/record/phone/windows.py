@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.record.android_app import App, Dialog
-from tools.record.android_view import (
+from tools.record.phone.app import App, Dialog
+from tools.record.phone.view import (
     BAR,
     CHARACTER,
     HEIGHT,
@@ -32,7 +32,7 @@ from tools.record.android_view import (
 )
 
 if TYPE_CHECKING:
-    from tools.record.android_phone import Phone
+    from tools.record.phone.phone import Phone
 
 SYSTEM = "com.android.systemui"
 KEYBOARD = "org.example.keyboard"

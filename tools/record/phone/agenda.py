@@ -1,6 +1,6 @@
 """The agenda app of the simulated phone: events by day, a form with a date picker, checks, overlaps.
 
-In: the stored events of a script (title, date, start, end as HH:MM). Out: an `App` of `android_phone`.
+In: the stored events of a script (title, date, start, end as HH:MM). Out: an `App` of `phone.py`.
 Typed times are always HH:MM; shown times follow the settings of the phone.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any, ClassVar
 
-from tools.record.android_app import App, Dialog, Snackbar
-from tools.record.android_phone import Phone
-from tools.record.android_view import (
+from tools.record.phone.app import App, Dialog, Snackbar
+from tools.record.phone.phone import Phone
+from tools.record.phone.view import (
     BAR,
     LINE,
     MARGIN,

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.record.search_corpus import CHINESE, Page, Passage, passages, sentences, table
-from tools.record.search_engine import Counter, parse
+from tools.record.finder.corpus import CHINESE, Page, Passage, passages, sentences, table
+from tools.record.finder.engine import Counter, parse
 
 MAX_PASSAGES = 3
 MAX_SENTENCES = 3

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tools.record.search_corpus import CHINESE, Page, plain
+from tools.record.finder.corpus import CHINESE, Page, plain
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 PER_QUERY = 5

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-CORPUS = Path(__file__).resolve().parent / "corpus"
+CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 CHINESE = "zh"
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9“\"(])|(?<=[。！？])")
 RULER = re.compile(r"\|[ :|-]+\|")

@@ -1,6 +1,6 @@
 """The three ways in which the android rows write a screen and an action.
 
-In: a `Phone` of `android_phone`. Out: the text of its screen (`Screen.text`), the numbered entries of that
+In: a `Phone` of `phone.py`. Out: the text of its screen (`Screen.text`), the numbered entries of that
 text, and the text of a `Step` that touches one of them. `list` writes one line per element and JSON actions,
 `state` a short phone state with a numbered list and XML actions, `tree` an indented tree and DroidBot-like
 commands. Numbers belong to one screen: they are counted anew on the next.
@@ -13,9 +13,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tools.record.android_phone import Phone
-from tools.record.android_view import HEIGHT, WIDTH, View, centre
-from tools.record.android_windows import KEYBOARD, SYSTEM, system_views, toast_view
+from tools.record.phone.phone import Phone
+from tools.record.phone.view import HEIGHT, WIDTH, View, centre
+from tools.record.phone.windows import KEYBOARD, SYSTEM, system_views, toast_view
 
 STATE_HEADING = "**Current Phone State:**"
 LIST_HEADING = "**Current State:**"

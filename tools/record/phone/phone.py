@@ -1,7 +1,7 @@
 """The simulated phone: apps in front or behind, touches and keys, a clock that moves with the actions.
 
-In: apps (`android_app.App`) and touches, text and keys, as a recorder sends them. Out: windows, each a
-package and a laid out view tree, that the printers of `android_formats` turn into text. Nothing here
+In: apps (`app.App`) and touches, text and keys, as a recorder sends them. Out: windows, each a
+package and a laid out view tree, that the printers of `formats.py` turn into text. Nothing here
 takes the time of the machine.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from tools.record.android_app import App, Dialog
-from tools.record.android_view import (
+from tools.record.phone.app import App, Dialog
+from tools.record.phone.view import (
     KEYBOARD_TOP,
     MARGIN,
     NAVIGATION_BAR,
@@ -27,7 +27,7 @@ from tools.record.android_view import (
     path_to,
     place,
 )
-from tools.record.android_windows import KEYBOARD, Window, dialog_view, dock_snackbar, keyboard_view
+from tools.record.phone.windows import KEYBOARD, Window, dialog_view, dock_snackbar, keyboard_view
 
 PERMISSIONS = ("Permission controller", "org.example.permissions")
 SCROLL_STEP = 1200

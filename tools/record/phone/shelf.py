@@ -1,6 +1,6 @@
 """The library app of the simulated phone: loans to renew, a catalogue to search, reservations.
 
-In: the loans and the catalogue of a script. Out: an `App` of `android_phone`. A loan can be renewed for
+In: the loans and the catalogue of a script. Out: an `App` of `phone.py`. A loan can be renewed for
 21 days if nobody waits for the title, at most twice; a reader has at most `LIMIT` reservations.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any, ClassVar
 
-from tools.record.android_app import App, Dialog, Snackbar
-from tools.record.android_phone import Phone
-from tools.record.android_view import BAR, LINE, MARGIN, ROW, View, across, button, column, label, scrolling
+from tools.record.phone.app import App, Dialog, Snackbar
+from tools.record.phone.phone import Phone
+from tools.record.phone.view import BAR, LINE, MARGIN, ROW, View, across, button, column, label, scrolling
 
 LIMIT = 3
 PERIOD = timedelta(days=21)

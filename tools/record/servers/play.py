@@ -1,7 +1,7 @@
 """Ask real MCP servers over stdio and hand on every answer as the client library dumps it.
 
 Runs in the virtual environment of `setup/mcp.sh`, which has the client library `mcp`, as
-`python -m tools.record.mcp_play`. In: one JSON object on standard input: `servers` (name, command,
+`python -m tools.record.servers.play`. In: one JSON object on standard input: `servers` (name, command,
 arguments, environment, directory), `before` and `calls` (name, arguments). Out: one JSON object on
 standard output: the tools of every server as it lists them, and one observation for every call. The
 calls of `before` lay out the world through the servers themselves; one that fails ends the recording.

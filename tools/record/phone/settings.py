@@ -1,7 +1,7 @@
 """The settings app of the simulated phone: pages of switches, choices and links, as data.
 
 In: `phones/settings.yaml` (pages and their rows) and the settings of the phone, which the rows read and
-write. Out: an `App` of `android_phone`. Some settings show elsewhere: the 24-hour format in every app,
+write. Out: an `App` of `phone.py`. Some settings show elsewhere: the 24-hour format in every app,
 Wi-Fi and Do not disturb in the status bar.
 """
 
@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import yaml
 
-from tools.record.android_app import App
-from tools.record.android_phone import Phone
-from tools.record.android_view import LINE, MARGIN, ROW, View, across, column, label, scrolling
 from tools.record.common import HERE
+from tools.record.phone.app import App
+from tools.record.phone.phone import Phone
+from tools.record.phone.view import LINE, MARGIN, ROW, View, across, column, label, scrolling
 
 PAGES: dict[str, list[dict[str, Any]]] = yaml.safe_load(
     (HERE / "phones" / "settings.yaml").read_text("utf-8")

@@ -1,7 +1,7 @@
 """The contacts app of the simulated phone: list with search, details, form with checks, calls.
 
 In: the stored contacts of a script (name, phone, organisation, favourite). Out: an `App` of
-`android_phone`. The first call asks for a permission.
+`phone.py`. The first call asks for a permission.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tools.record.android_app import App, Snackbar
-from tools.record.android_phone import Phone
-from tools.record.android_view import (
+from tools.record.phone.app import App, Snackbar
+from tools.record.phone.phone import Phone
+from tools.record.phone.view import (
     MARGIN,
     ROW,
     View,

@@ -1,6 +1,6 @@
 """A tiny view tree for the simulated phone: views, builders, layout, hit test.
 
-In: views as the apps of `android_*.py` build them, anew for every screen. Out: the same views with
+In: views as the apps of this package build them, anew for every screen. Out: the same views with
 bounds in pixels on a screen of 1080 x 2400 (2.625 pixels a dp). Rules of the layout: a view is as high
 as it says or as its children are; `grow` views share what is left; text is 22 pixels a character wide
 and wraps at words. What lies outside of its parent is cut, and a view without area is not on the screen.

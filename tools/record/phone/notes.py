@@ -1,6 +1,6 @@
 """The notes app of the simulated phone: list, search, editor, delete with undo.
 
-In: the stored notes of a script (title, body, pinned). Out: an `App` of `android_phone`. Leaving the
+In: the stored notes of a script (title, body, pinned). Out: an `App` of `phone.py`. Leaving the
 editor saves; an empty note is thrown away. Pinned notes stand first, then the last edited ones.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tools.record.android_app import App, Snackbar
-from tools.record.android_phone import Phone
-from tools.record.android_view import (
+from tools.record.phone.app import App, Snackbar
+from tools.record.phone.phone import Phone
+from tools.record.phone.view import (
     LINE,
     MARGIN,
     ROW,

@@ -1,6 +1,6 @@
 """What the apps of the simulated phone share: screens, text fields, dialogs, snackbars, bars.
 
-In: nothing but the phone an app runs on. Out: `App`, the base of the `android_*` app modules. An app
+In: nothing but the phone an app runs on. Out: `App`, the base of the app modules. An app
 builds the views of its screen anew whenever they are asked for; what lasts is in its attributes.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from tools.record.android_view import BAR, Callback, View, across, column, icon, label
+from tools.record.phone.view import BAR, Callback, View, across, column, icon, label
 
 if TYPE_CHECKING:
-    from tools.record.android_phone import Phone
+    from tools.record.phone.phone import Phone
 
 
 @dataclass

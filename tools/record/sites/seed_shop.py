@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from tools.record.web_server import Request, Response, data, redirect, static_file, templates
+from tools.record.sites.server import Request, Response, data, redirect, static_file, templates
 
 NAME = "seeds"
 MONTHS = ("March", "April", "May", "August")

@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from tools.record.screen import plain, render
+from tools.record.tty.screen import plain, render
 
 CUT_SECONDS = 2.0
 TIMEOUT_SECONDS = 30.0

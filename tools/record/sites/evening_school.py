@@ -6,7 +6,7 @@ browser's local storage, so that a fresh profile starts without bookings.
 
 from __future__ import annotations
 
-from tools.record.web_server import Request, Response, static_file
+from tools.record.sites.server import Request, Response, static_file
 
 NAME = "courses"
 

@@ -1,0 +1,1 @@
+"""The search tools of the search recorder: pages, engine, extractor."""
