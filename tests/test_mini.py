@@ -75,7 +75,7 @@ def test_all_domains_are_there_and_small() -> None:
     files = [path for path in mini_folder().iterdir() if path.is_file()]
     assert sum(path.stat().st_size for path in files) < MOST_BYTES
     assert {path.name for path in files} == {
-        "provenance.json", *(f"{domain}_test.jsonl" for domain in OFFICIAL_DOMAINS)
+        "NOTICE", "provenance.json", *(f"{domain}_test.jsonl" for domain in OFFICIAL_DOMAINS)
     }  # fmt: skip
 
 

@@ -131,7 +131,7 @@ def test_the_wheel_says_what_it_is(unpacked: Path) -> None:
     assert (metadata["Name"], metadata["Version"]) == ("agentworldbench", __version__)
     points = configparser.ConfigParser()
     points.read(info / "entry_points.txt")
-    assert dict(points["console_scripts"]) == {"awb": "agentworldbench.cli.main:main"}
+    assert dict(points["console_scripts"]) == {"awb": "agentworldbench.cli.main:command"}
 
 
 def test_an_unpacked_wheel_finds_its_files(unpacked: Path, tmp_path: Path) -> None:
@@ -151,7 +151,8 @@ def test_an_unpacked_wheel_finds_its_files(unpacked: Path, tmp_path: Path) -> No
     assert found["domains"] == list(OFFICIAL_DOMAINS)
     assert min(found["prompts"]) > 200
     assert found["entries"] == 31
-    assert found["mini"] == ["provenance.json", "swe_test.jsonl", "terminal_test.jsonl"]
+    files = ["NOTICE", "provenance.json", *(f"{domain}_test.jsonl" for domain in OFFICIAL_DOMAINS)]
+    assert found["mini"] == sorted(files)
 
     words = ("run", "--model", "baseline/copy-last", "--limit", "1", "-o", "out")
     done = subprocess.run(

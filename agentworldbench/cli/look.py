@@ -81,7 +81,7 @@ def _counts(source: Source, dataset: Dataset) -> Table:
                 str(len(refs)),
                 str(len({ref.cluster for ref in refs})),
                 str(len({ref.task_key for ref in refs})),
-                f"{min(turns)}-{max(turns)}",
+                f"{min(turns)}-{max(turns)}" if min(turns) < max(turns) else str(turns[0]),
                 f"{sum(chars) / len(chars) / 1000:.1f}",
                 f"{max(chars) / 1000:.1f}",
                 f"{sum(tokens) / len(tokens) / 1000:.1f}",
@@ -92,12 +92,11 @@ def _counts(source: Source, dataset: Dataset) -> Table:
         )
     where = f" ({source.repository} at {source.revision})" if source.repository else ""
     columns = (
-        "Domain", "Rows", "Trajectories", "Tasks", "Turns", "Prompt, k chars", "Longest", "k tokens", "All, k tokens", "MB",
-        "SHA-256",
+        "Domain", "Rows", "Trajectories", "Tasks", "Turns", "k chars", "Longest", "k tokens", "All", "MB", "SHA-256",
     )  # fmt: skip
     notes = (
-        "Prompt: mean and longest of a sample, in thousands of characters, and about how many tokens that is, "
-        "a sample and all together.",
+        "A sample's prompt in thousands of characters, mean and longest; about how many thousands of tokens that is, a "
+        "sample and all together.",
         *(f"{ref.id}: {', '.join(ref.flags)}" for ref in dataset.refs if ref.flags),
     )
     return Table(f"Data {source.name}{where}", columns, tuple(rows), ("Domain",), notes=notes)
