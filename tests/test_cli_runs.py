@@ -153,7 +153,7 @@ def test_another_predict_configuration_is_refused_with_the_fields_named(tmp_path
     assert done.code == 2
     assert "out: made with another configuration: " in done.complaint
     assert "predict.model.name was copy-last, now empty" in done.complaint
-    assert "predict.sampling.terminal.temperature was 0.0, now 0.5" in done.complaint
+    assert "predict.sampling.swe.temperature was 0.0, now 0.5" in done.complaint
     assert done.complaint.endswith("choose another --output")
     assert (tmp_path / "out" / "run.json").read_bytes() == kept
 
@@ -162,12 +162,12 @@ def test_a_smaller_selection_is_refused_and_a_larger_one_grows(tmp_path: Path, a
     words = ("run", "--model", "baseline/copy-last", "-o", "out")
     assert awb(*words, "--limit", "2").code == 0
     done = awb(*words, "--limit", "1")
-    assert (done.code, "made for a larger selection (2 samples" in done.complaint) == (2, True)
+    assert (done.code, "made for a larger selection (7 samples" in done.complaint) == (2, True)
     done = awb(*words, "--limit", "2", "-t", "swe")
-    assert (done.code, "made for a larger selection (1 samples or domains" in done.complaint) == (2, True)
+    assert (done.code, "made for a larger selection (6 samples or domains" in done.complaint) == (2, True)
     assert awb(*words, "--limit", "3").code == 0
     lines = (tmp_path / "out" / "predictions.jsonl").read_bytes().splitlines()
-    assert len({json.loads(line)["sample_id"] for line in lines}) == len(lines) == 6
+    assert len({json.loads(line)["sample_id"] for line in lines}) == len(lines) == 21
 
 
 def test_the_same_command_finds_its_run_again(tmp_path: Path, awb: HereAwb) -> None:

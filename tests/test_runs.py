@@ -18,6 +18,7 @@ import pytest
 
 from agentworldbench.config import make_config
 from agentworldbench.engine import retry
+from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.run import Run, evaluate, judge_run, load_run, score_run
 from tests.helpers.asking import KEY, set_key
 from tests.helpers.official_folder import DOMAINS, Manifest, make_official_folder
@@ -217,7 +218,7 @@ def test_evaluate_works_inside_a_running_event_loop(tmp_path: Path) -> None:
 
     run = asyncio.run(notebook())
     assert run.results is not None
-    assert run.results.predictions.predicted == {"terminal": 3, "swe": 3}
+    assert run.results.predictions.predicted == dict.fromkeys(OFFICIAL_DOMAINS, 3)
 
 
 def test_mini_end_to_end_through_a_server(tmp_path: Path) -> None:
@@ -226,7 +227,9 @@ def test_mini_end_to_end_through_a_server(tmp_path: Path) -> None:
     assert run.results is not None
     assert (run.results.predict.data.name, run.results.complete) == ("mini", True)
     assert run.results.judges[0].micro.coverage == 1.0
-    assert asked(server) == {"world": 60, "judge": 60}
+    rows = sum(run.results.selection.samples.values())
+    assert rows == 230
+    assert asked(server) == {"world": rows, "judge": rows}
     assert server.model_requests == 2, "one check of the model, one of the judge"
 
 
