@@ -92,16 +92,16 @@ def test_an_interrupt_ends_the_server_too(tmp_path: Path) -> None:
         log = ""
         for line in process.stderr:
             log += line
-            if re.match(r"predictions [1-9]\d*/60", line):
+            if re.match(r"predictions [1-9]\d*/80", line):
                 os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: the whole foreground group
                 break
         log += process.stderr.read()
         assert process.wait() == 130, log
-    assert "Asking for 60 predictions and 60 verdicts." in log
+    assert "Asking for 80 predictions and 80 verdicts." in log
     assert server_is_gone(log)
     stored = load_run(output)
     assert stored.results is None
-    assert 1 <= len(list(stored.predictions())) < 60
+    assert 1 <= len(list(stored.predictions())) < 80
 
 
 @pytest.mark.parametrize(

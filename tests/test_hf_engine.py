@@ -51,7 +51,9 @@ def kind(request: pytest.FixtureRequest, engine: Engine, tmp_path_factory: pytes
 
 def conversations() -> list[tuple[Message, ...]]:
     """The messages of the first samples of both domains of the bundled data."""
-    samples = open_samples(make_config({"data": "mini", "limit": f"1-{SAMPLES // 2}"}))
+    samples = open_samples(
+        make_config({"data": "mini", "limit": f"1-{SAMPLES // 2}", "tasks": ("terminal", "swe")})
+    )
     return [predict_messages(samples.dataset.load(ref)) for ref in samples.refs]
 
 

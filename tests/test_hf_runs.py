@@ -29,6 +29,8 @@ from tests.helpers.tiny_model import CHATML, NO_SYSTEM, make_model
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 SAMPLES = 20
+DOMAINS = ("terminal", "swe")
+"""Those of the bundled set with short prompts."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_of(folder: Path, output: Path, **more: Any) -> Run:
-    options = {"temperature": 0.0, "max_tokens": ROOM, "min_output": 16, "data": "mini", "limit": "1-10"}
+    options = {
+        "temperature": 0.0,
+        "max_tokens": ROOM,
+        "min_output": 16,
+        "data": "mini",
+        "limit": "1-10",
+        "tasks": DOMAINS,
+    }
     return evaluate(model=f"hf/{folder}", output=output, **(options | more))
 
 
@@ -54,7 +63,7 @@ def unbroken(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_a_run_has_the_answers_of_plain_transformers(unbroken: Run, folder: Path) -> None:
     reference = Engine(folder)
-    samples = open_samples(make_config({"data": "mini", "limit": "1-10"}))
+    samples = open_samples(make_config({"data": "mini", "limit": "1-10", "tasks": DOMAINS}))
     made = answers(unbroken)
     assert len(made) == len(samples.refs) == SAMPLES
     for ref in samples.refs:
@@ -167,7 +176,7 @@ def watch(progress):
         os.kill(os.getpid(), int(sys.argv[3]))
 
 evaluate(model="hf/" + sys.argv[1], output=sys.argv[2], watch=watch, temperature=0.0, max_tokens={ROOM},
-         min_output=16, limit="1-10", batch_size=4)
+         min_output=16, limit="1-10", batch_size=4, tasks={DOMAINS!r})
 """
 
 
@@ -190,7 +199,18 @@ def test_a_run_that_was_ended_goes_on_to_the_same_answers(
 
 
 def test_nothing_of_the_libraries_stands_on_the_terminal(folder: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "agentworldbench", "run", "--model", f"hf/{folder}", "--limit", "1-2"]
+    command = [
+        sys.executable,
+        "-m",
+        "agentworldbench",
+        "run",
+        "--model",
+        f"hf/{folder}",
+        "--limit",
+        "1-2",
+        "-t",
+        ",".join(DOMAINS),
+    ]
     command += [
         "--max-tokens",
         "8",

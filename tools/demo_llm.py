@@ -42,6 +42,8 @@ GLIBC: Final = (2, 35)
 CONTEXT: Final = 8192
 """Tokens that SmolLM2 was trained for. llama-server's `-c` is shared by its slots, hence the product."""
 SLOTS: Final = 4
+DOMAINS: Final = "terminal,swe"
+"""Those of the bundled set whose prompts, and the judge's, fit into so short a context."""
 START_SECONDS: Final = 120.0
 STOP_SECONDS: Final = 10.0
 
@@ -193,7 +195,16 @@ def awb_command(url: str, output: Path, arguments: argparse.Namespace) -> list[s
     command += ["--max-tokens", str(MAX_TOKENS), "--judge-max-tokens", str(JUDGE_MAX_TOKENS)]
     command += ["--extra-body", json.dumps({"grammar": GRAMMAR})]
     command += ["--judge-extra-body", json.dumps(judge_body), "--judge-attempts", "1"]
-    command += ["--max-connections", str(SLOTS), "--data", "mini", "--output", str(output)]
+    command += [
+        "--max-connections",
+        str(SLOTS),
+        "--data",
+        "mini",
+        "--tasks",
+        DOMAINS,
+        "--output",
+        str(output),
+    ]
     return [*command, *(["--limit", arguments.limit] if arguments.limit else [])]
 
 

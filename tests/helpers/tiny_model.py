@@ -36,7 +36,7 @@ def make_tokenizer(folder: Path, template: str | None = CHATML) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    raw.train([str(path) for path in sorted(mini_folder().glob("*.jsonl"))], trainer)
+    raw.train([str(mini_folder() / f"{domain}_test.jsonl") for domain in ("swe", "terminal")], trainer)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token=END, pad_token=PAD)
     tokenizer.add_tokens([THINK, NO_THINK])  # as Qwen3 does: added, but not special
     tokenizer.chat_template = template
