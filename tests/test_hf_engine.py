@@ -79,7 +79,7 @@ def test_greedy_answers_are_those_of_plain_transformers(kind: Engine, size: int)
     made = [one for start in range(0, len(jobs), size) for one in kind.batch(jobs[start : start + size])]
     expected = [kind.plain(job.prompt) for job in jobs]
     assert [list(one.tokens) for one in made] == expected
-    ended = ["length" if len(tokens) == ROOM else "stop" for tokens in expected]
+    ended = [kind.ended(tokens) for tokens in expected]
     assert [one.finish for one in made] == ended
     assert len(made) >= 20
     assert set(ended) == {"length", "stop"}, "answers of both kinds are compared"

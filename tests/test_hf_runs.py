@@ -137,6 +137,7 @@ def test_a_model_may_be_the_judge(folder: Path, tmp_path: Path) -> None:
         judge_attempts=1,
         judge_json_schema=True,
         limit="1-1",
+        tasks=DOMAINS,
         output=tmp_path / "run",
     )
     verdicts = list(run.verdicts())

@@ -58,6 +58,10 @@ class Engine:
         self._made[key] = tokens
         return tokens
 
+    def ended(self, tokens: Sequence[int]) -> str:
+        """Whether the model ended the answer by itself (`stop`), be it with the last token it had."""
+        return "stop" if tokens[-1] == self._model.generation_config.eos_token_id else "length"
+
     def text(self, tokens: Sequence[int]) -> str:
         """What `tokens` are read as."""
         return self.loaded.template.read(tokens)
