@@ -60,7 +60,7 @@ class Engine:
 
     def ended(self, tokens: Sequence[int]) -> str:
         """Whether the model ended the answer by itself (`stop`), be it with the last token it had."""
-        return "stop" if tokens[-1] == self._model.generation_config.eos_token_id else "length"
+        return "stop" if tokens[-1] in self._model.generation_config.eos_token_id else "length"
 
     def text(self, tokens: Sequence[int]) -> str:
         """What `tokens` are read as."""
