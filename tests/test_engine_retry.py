@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from agentworldbench.engine import retry as retry_module
-from agentworldbench.engine.limiter import Limiter, Limiters
+from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress, spent
 from agentworldbench.engine.retry import Answer, ask, fatal_error
+from agentworldbench.engine.retry_table import RULES
 from agentworldbench.errors import AwbError, ConfigError, CredentialsError, EndpointError, QuotaError
 from agentworldbench.models import Connection, create_model
 from agentworldbench.records import (
@@ -38,12 +39,13 @@ def virtual_time(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
 
 
 def asked(
-    *outcomes: Any, retries: int = 3, local: bool = False, limiter: Limiter | None = None
+    *outcomes: Any, retries: int = 3, local: bool = False, limiter: Limiter | None = None, **of_request: Any
 ) -> tuple[Answer, FakeModel, Progress]:
     """The answer of a model that gives `outcomes` one after another, the last for ever."""
     model = FakeModel(lambda request, number: outcomes[min(number, len(outcomes)) - 1], local=local)
     progress = Progress()
-    answer = asyncio.run(ask(model, make_request(), limiter or Limiter(4), retries, progress))
+    request = make_request(**of_request)
+    answer = asyncio.run(ask(model, request, (limiter or Limiter(4)).slot(), retries, progress))
     return answer, model, progress
 
 
@@ -52,6 +54,7 @@ def asked(
 ATTEMPTS = {
     "provider_error": 4,
     "rate_limit": 4,
+    "overloaded": 4,
     "network": 4,
     "malformed_response": 3,
     "timeout": 2,
@@ -75,11 +78,36 @@ def test_attempts_by_class_with_three_retries(kind: str, time: VirtualTime) -> N
     assert progress.in_flight == 0
 
 
+def test_the_table_has_every_class_and_agrees_with_what_records_call_transient_and_fatal() -> None:
+    assert RULES.keys() == set(FailureKind)
+    assert {kind for kind, rule in RULES.items() if rule.fatal} == FATAL
+    again = {kind for kind, rule in RULES.items() if rule.attempts != 1} - FATAL
+    assert again - {FailureKind.EMPTY} == TRANSIENT
+    shrinks = {kind for kind, rule in RULES.items() if rule.load == "shrink"}
+    assert shrinks == {"rate_limit", "overloaded"}
+    assert all(rule.why for rule in RULES.values())
+
+
 @pytest.mark.parametrize("kind", sorted(TRANSIENT))
 def test_no_retries_means_one_attempt(kind: FailureKind, time: VirtualTime) -> None:
     answer, model, _ = asked(fails(kind), retries=0)
     assert len(model.requests) == len(answer.attempts) == 1
     assert time.waits == []
+
+
+@pytest.mark.parametrize(
+    ("retries", "again", "times"), [(3, True, 2), (1, True, 2), (0, True, 1), (3, False, 1)]
+)
+def test_a_reply_that_lost_its_text_is_asked_for_once_more_where_the_request_says_so(
+    retries: int, again: bool, times: int, time: VirtualTime
+) -> None:
+    lost = fails("empty", usage=USAGE, cost_usd=0.5, reply="{}")
+    answer, model, _ = asked(lost, retries=retries, again_if_empty=again)
+    assert isinstance(answer.outcome, Failure)
+    kept = [(one.outcome, one.cost_usd, one.reply) for one in answer.attempts]
+    assert kept == [("empty", 0.5, "{}")] * times
+    assert len(model.requests) == times
+    assert len(time.waits) == times - 1
 
 
 @pytest.mark.parametrize("kind", sorted(TRANSIENT | FATAL))
@@ -148,7 +176,7 @@ def test_fatal_classes_raise_at_once(kind: str, time: VirtualTime) -> None:
     requests: list[int] = []
     model = FakeModel(lambda request, number: requests.append(number) or fails(kind))
     with pytest.raises(error, match=words) as caught:
-        asyncio.run(ask(model, make_request(), Limiter(1), 6, Progress()))
+        asyncio.run(ask(model, make_request(), Limiter(1).slot(), 6, Progress()))
     assert caught.value.exit_code == code
     assert "fake/model" in str(caught.value)
     assert (requests, time.waits) == ([1], [])
@@ -169,7 +197,7 @@ def test_an_endpoint_that_vanished_for_good_stops_the_run(first: Any, time: Virt
     counted: list[int] = []
     model = FakeModel(lambda request, number: counted.append(number) or fails("unreachable"))
     with pytest.raises(EndpointError, match="is the server running"):
-        asyncio.run(ask(model, make_request(), limiter, 2, Progress()))
+        asyncio.run(ask(model, make_request(), limiter.slot(), 2, Progress()))
     assert counted == [1, 2, 3]
 
 
@@ -201,7 +229,7 @@ def test_an_answer_of_the_model_says_nothing_about_a_judge_at_the_same_endpoint(
 
     async def run() -> None:
         for _ in range(5):
-            await ask(judge, make_request(), limiter, 0, Progress())
+            await ask(judge, make_request(), limiter.slot(), 0, Progress())
 
     with pytest.raises(ConfigError, match="model 'judge': every request"):
         asyncio.run(run())
@@ -261,22 +289,22 @@ def test_a_rate_limit_pauses_the_endpoint_for_all(time: VirtualTime) -> None:
     async def late() -> Answer:
         while not time.waits:
             await asyncio.sleep(0)
-        return await ask(other, make_request(), limiter, 0, Progress())
+        return await ask(other, make_request(), limiter.slot(), 0, Progress())
 
     async def run() -> None:
-        await asyncio.gather(ask(limited, make_request(), limiter, 1, Progress()), late())
+        await asyncio.gather(ask(limited, make_request(), limiter.slot(), 1, Progress()), late())
 
     asyncio.run(asyncio.wait_for(run(), 20))
     assert len(other.requests) == 1
-    assert [round(wait) for wait in time.waits] == [30, 30], "the retry and the newcomer both wait"
+    assert [round(wait) for wait in time.waits] == [30]
+    assert [round(wait) for wait in time.pauses] == [30], "the newcomer waits too"
 
 
 def test_an_error_of_a_server_pauses_nobody_else(time: VirtualTime) -> None:
     limiter = Limiter(8)
     asked(fails("provider_error", retry_after=30.0), retries=1, limiter=limiter)
-    del time.waits[:]
     asked(OK, limiter=limiter)
-    assert time.waits == []
+    assert time.pauses == []
 
 
 # --- limits ----------------------------------------------------------------------------------
@@ -288,7 +316,7 @@ def test_connections_are_the_limit_and_are_used(connections: int) -> None:
     limiter = Limiter(connections)
 
     async def run() -> None:
-        asks = (ask(model, make_request(), limiter, 0, Progress()) for _ in range(60))
+        asks = (ask(model, make_request(), limiter.slot(), 0, Progress()) for _ in range(60))
         await asyncio.gather(*asks)
 
     asyncio.run(run())
@@ -310,14 +338,7 @@ def test_a_waiting_retry_holds_no_connection(monkeypatch: pytest.MonkeyPatch) ->
 
         monkeypatch.setattr(retry_module, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": sleep}))
         model = FakeModel(answer)
-        asks = (ask(model, make_request(), limiter, 1, Progress()) for _ in range(2))
+        asks = (ask(model, make_request(), limiter.slot(), 1, Progress()) for _ in range(2))
         return list(await asyncio.wait_for(asyncio.gather(*asks), 20))
 
     assert [answer.outcome for answer in asyncio.run(run())] == [OK, OK]
-
-
-def test_endpoints_have_limits_of_their_own() -> None:
-    limiters = Limiters()
-    assert limiters.of("a", 2) is limiters.of("a", 2)
-    assert limiters.of("a", 2) is not limiters.of("b", 2)
-    assert limiters.of(None, 2) is limiters.of(None, 2)

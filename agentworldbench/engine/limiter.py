@@ -1,46 +1,295 @@
-"""How many requests an endpoint gets at once, shared by model and judge when they are the same.
+"""How many requests an endpoint gets at once, shared by model and judge when endpoint and key are the same.
 
-One `Limiter` per endpoint: at most `connections` requests in flight, and none at all while the
-endpoint has asked everybody to wait. It also remembers what the endpoint has done so far, because
-the same failure means another thing before the first answer: a server that was never reached is a
-wrong address, and one that vanished may come back; a request refused by a model that answers others
-is one bad request, and a model that refuses all is asked wrongly.
+A `Limiter` hands out slots, the earliest place of the order of work first, and finds out how many the
+server carries: it grows by addition from `start` to `most`, and a refusal for load shrinks it at once to
+what was not refused at that moment (`levels.py`). Errors of the server only stop growth for a while, and
+so do answers that have become much slower. What the server says about waiting holds for everybody.
+
+It also remembers what the endpoint has done, because the same failure means another thing before the
+first answer: a server that was never reached is a wrong address, and one that vanished may come back; a
+request refused by a model that answers others is one bad request, a model that refuses all is asked wrongly.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+import itertools
+import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from typing import Final
+
+from agentworldbench.engine.levels import Level, Pace, Wave
+from agentworldbench.engine.rates import Ceilings, Entry, Rate
+
+START: Final = 16
+MOST: Final = 256
+"""Connections without --max-connections: at first, and at last."""
+PAUSES_BETWEEN_TRIALS: Final = 20.0
+"""A trial that made everybody wait is not repeated before so many times that wait."""
+STEADY_SECONDS: Final = 30.0
+"""No growth for so long after an error of the server."""
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 16.0
+"""Seconds for which everybody waits when refusals follow one another and the server names no time."""
+HEAD_START: Final = 1.0
+"""Seconds that one request goes ahead after such a pause; a refusal comes at once."""
+FIRST_ANSWER: Final = 2000.0
+USUAL_OVER: Final = 20
+"""Tokens that an answer is expected to have at first, and over how many answers that is learned."""
+
+
+class Ticket:
+    """One request under way: its number, when it was sent, how many were under way then with it, and
+    what it counts of the ceilings."""
+
+    __slots__ = ("counted", "level", "number", "sent_at")
+
+    def __init__(
+        self, number: int, sent_at: float, level: int, counted: tuple[tuple[Rate, Entry], ...]
+    ) -> None:
+        self.number = number
+        self.sent_at = sent_at
+        self.level = level
+        self.counted = counted
 
 
 class Limiter:
-    """Limits of one endpoint, `connections` >= 1, and what it has done so far.
+    """Limits of one endpoint, 1 <= `start` <= `most`, and what it has done so far.
 
-    `reached`: it sent an HTTP response. By model name, as one endpoint may serve several:
-    `answered` had a completion, `refused` counts requests that ended as `bad_request`.
+    `limit` is how many requests may be under way now; `why` says what keeps it low. `reached`: the
+    endpoint sent an HTTP response. By model name, as one endpoint may serve several: `answered` had
+    a completion, `refused` counts requests that ended as `bad_request`. `usual_answer` is the mean
+    length of the last answers in tokens.
     """
 
-    def __init__(self, connections: int) -> None:
-        self._slots = asyncio.Semaphore(connections)
-        self._closed_until = 0.0
+    def __init__(self, start: int, most: int | None = None, ceilings: Ceilings | None = None) -> None:
+        self.limit = start
+        self.most = most or start
         self.reached = False
         self.answered: set[str] = set()
         self.refused: Counter[str] = Counter()
+        self.usual_answer = FIRST_ANSWER
+        self._overcharged_by = ""
+        self._ceilings = (ceilings or Ceilings()).rates()
+        self._taken = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count(1)
+        self._sent = 0
+        self._turnstile = asyncio.Lock()
+        self._closed_until = 0.0
+        self._one_ahead = False
+        self._flying: set[int] = set()
+        self._level = Level()
+        self._pace = Pace()
+        self._good = 0
+        self._steady_until = 0.0
+        self._wave = Wave()
+        self._row = 0
+        self._last_refused = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Requests under way."""
+        return len(self._flying)
+
+    @property
+    def why(self) -> str:
+        """What keeps `limit` or its use low, in a few words; empty where nothing does."""
+        if (wait := self._closed_until - time.monotonic()) >= 1:
+            return f"paused for {wait:.0f} s"
+        if self._turnstile.locked():
+            return "at the ceiling per minute"
+        if self._level.refused is not None or self.limit < self._wave.before:
+            return "limited by 429s" if self._overcharged_by == "rate_limit" else "the server is overloaded"
+        return "answers get slower" if self._pace.slow and self.limit < self.most else ""
+
+    # --- slots -------------------------------------------------------------------------------
+
+    async def acquire(self, place: int = 0) -> None:
+        """Wait for a slot; among those who wait the smallest place goes first."""
+        if self._taken < self.limit and not self._waiting:
+            self._taken += 1
+            return
+        mine = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (place, next(self._numbers), mine))
+        self._admit()
+        try:
+            await mine
+        except asyncio.CancelledError:
+            if mine.done() and not mine.cancelled():
+                self.release()
+            raise
+
+    def is_wanted(self, place: int) -> bool:
+        """Whether a slot held at `place` is to be given back: an earlier place waits, or too many are held."""
+        waits = bool(self._waiting) and self._waiting[0][0] <= place
+        return waits or self._taken > self.limit
+
+    def release(self) -> None:
+        """Give a slot back."""
+        self._taken -= 1
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._waiting and self._taken < self.limit:
+            _, _, waiting = heapq.heappop(self._waiting)
+            if not waiting.done():
+                self._taken += 1
+                waiting.set_result(None)
+
+    def slot(self, place: int = 0) -> Slot:
+        """A slot to be waited for, held and given back."""
+        return Slot(self, place)
+
+    # --- sending -----------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def sending(self, tokens: float = 0) -> AsyncIterator[Ticket]:
+        """Wait until a request of about `tokens` may start; it is under way until the block ends."""
+        async with self._turnstile:  # one after another: each start changes what the next one waits for
+            while (wait := self._wait(tokens)) > 0:
+                await asyncio.sleep(wait)
+            now = time.monotonic()
+            if self._one_ahead:
+                self._one_ahead = False
+                self.pause(HEAD_START)
+            self._sent += 1
+            self._flying.add(self._sent)
+            ticket = Ticket(self._sent, now, len(self._flying), self._count(tokens, now))
+        try:
+            yield ticket
+        finally:
+            self._flying.discard(ticket.number)
+
+    def _amounts(self, tokens: float) -> Iterator[tuple[Rate, float]]:
+        for rate, amount in zip(self._ceilings, (1.0, tokens), strict=True):
+            if rate is not None:
+                yield rate, amount
+
+    def _wait(self, tokens: float) -> float:
+        now = time.monotonic()
+        waits = [rate.wait(amount, now) for rate, amount in self._amounts(tokens)]
+        return max(self._closed_until - now, *waits, 0.0)
+
+    def _count(self, tokens: float, now: float) -> tuple[tuple[Rate, Entry], ...]:
+        return tuple((rate, rate.use(amount, now)) for rate, amount in self._amounts(tokens))
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether tokens have a ceiling."""
+        return self._ceilings[1] is not None
+
+    def used(self, ticket: Ticket, prompt: int | None, answer: int | None) -> None:
+        """Correct the estimate of a request's tokens, as far as the server counted them."""
+        for rate, entry in ticket.counted:
+            if rate is self._ceilings[1] and prompt is not None and answer is not None:
+                rate.correct(entry, prompt + answer)
+        if answer:
+            self.usual_answer += (answer - self.usual_answer) / USUAL_OVER
 
     def pause(self, seconds: float) -> None:
         """Let no request start for the next `seconds`."""
         self._closed_until = max(self._closed_until, time.monotonic() + seconds)
 
+    # --- what came of it ---------------------------------------------------------------------
+
+    def carried(self, ticket: Ticket, answered: bool) -> None:
+        """The server took this request: it answered, or refused it for what it is and not for its load."""
+        now = time.monotonic()
+        if answered:
+            self._pace.note(now - ticket.sent_at)
+        if ticket.number > self._last_refused:
+            self._row = 0
+        if ticket.level > self._level.carried:  # earlier ones that are still under way may yet be refused
+            self._level.carry(ticket.level - sum(number < ticket.number for number in self._flying))
+        idle = self._taken < self.limit or self._turnstile.locked()
+        if idle or self.limit >= self.most or now < self._steady_until:
+            return
+        self._good += 1
+        if self._good >= self._level.needed(self.limit, now) and not self._pace.slow:
+            if not self._level.passed(self.limit, min(self._flying, default=self._sent)):
+                return
+            self._good = 0
+            self.limit += 1
+            self._level.tried = self._sent + self.limit
+            self._admit()
+
+    def troubled(self) -> None:
+        """The server failed, or the connection did: stay at this level for a while."""
+        self._good = 0
+        self._steady_until = max(self._steady_until, time.monotonic() + STEADY_SECONDS)
+
+    def overcharged(self, ticket: Ticket, by: str, wait: float | None) -> None:
+        """The server refused this request for its load, and named a time to wait or none."""
+        self._overcharged_by = by
+        self._good = 0
+        if ticket.number > self._wave.last:
+            self._row += 1
+            again = self._level.fails(len(self._flying), self.limit)
+            self._wave = Wave(self._sent, len(self._flying), self.limit, again)
+        self._last_refused = max(self._last_refused, ticket.number)
+        self._flying.discard(ticket.number)
+        self.limit = self._wave.refuse()
+        self._level.settle(self._wave.left if self._wave.sure else None)
+        if self._row >= 2 or (self._wave.count > 1 and not self._wave.left):
+            self._one_ahead = True
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** max(0, self._row - 2))
+            wait = wait or pause * random.uniform(0.75, 1.0)
+        if wait:
+            self.pause(wait)
+            self._level.wait_for_trial(time.monotonic() + wait * PAUSES_BETWEEN_TRIALS)
+
+
+class Slot:
+    """The slot of one worker, for what it asks in a row.
+
+    `take` waits for it, `async with` gives it back in the end: in between it stays, so that a
+    trajectory which was begun goes on and no other is begun in its stead. Without `async with` it is
+    held for the time of one request. A request that waits for its next attempt gives it back.
+    """
+
+    def __init__(self, limiter: Limiter, place: int) -> None:
+        self.limiter = limiter
+        self._place = place
+        self._holds = False
+        self._kept = False
+
+    async def __aenter__(self) -> Slot:
+        self._kept = True
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._kept = False
+        self.give_back()
+
+    async def take(self) -> None:
+        """Wait for the slot; one that is held already goes first to whom an earlier place waits for it."""
+        if self._holds and self.limiter.is_wanted(self._place):
+            self.give_back()
+        if not self._holds:
+            await self.limiter.acquire(self._place)
+            self._holds = True
+
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Wait for a free connection and for the end of a pause."""
-        async with self._slots:
-            while (wait := self._closed_until - time.monotonic()) > 0:
-                await asyncio.sleep(wait)
+    async def held(self) -> AsyncIterator[None]:
+        """For the time of one request."""
+        if not self._holds:
+            await self.take()
+        try:
             yield
+        finally:
+            if not self._kept:
+                self.give_back()
+
+    def give_back(self) -> None:
+        """Let another have the slot."""
+        if self._holds:
+            self._holds = False
+            self.limiter.release()
 
 
 class Limiters:
@@ -49,6 +298,12 @@ class Limiters:
     def __init__(self) -> None:
         self._by_endpoint: dict[str, Limiter] = {}
 
-    def of(self, endpoint: str | None, connections: int) -> Limiter:
-        """The endpoint's limiter, made for `connections` at once; models without an endpoint share one."""
-        return self._by_endpoint.setdefault(endpoint or "", Limiter(connections))
+    def of(self, endpoint: str | None, make: Callable[[], Limiter]) -> Limiter:
+        """The endpoint's limiter; models without an endpoint share one."""
+        name = endpoint or ""
+        if name not in self._by_endpoint:
+            self._by_endpoint[name] = make()
+        return self._by_endpoint[name]
+
+    def __iter__(self) -> Iterator[Limiter]:
+        return iter(self._by_endpoint.values())

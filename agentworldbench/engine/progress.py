@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
+from agentworldbench.engine.limiter import Limiter
 from agentworldbench.records import Attempt, Failure, Usage
 
 
@@ -21,6 +22,7 @@ class Stage:
         self.total = 0
         self.reused = 0
         self.done = 0
+        self.recalled = 0  # of `done`, those taken from the response cache
         self.failures: Counter[str] = Counter()
         self.usage = Usage()
         self.cost_usd = 0.0
@@ -61,6 +63,7 @@ class Progress:
         self.requests = 0
         self.due = (0, 0)
         self.notices: list[str] = []
+        self.limiters: Iterable[Limiter] = ()
         self.started = time.monotonic()
         self._changed = changed or (lambda progress: None)
 

@@ -1,10 +1,9 @@
 """Asks a model until there is an answer, a final failure, or a reason to stop the run.
 
-The only retry layer of the harness. Transient failures (429, 5xx, network, timeout, replies that
-are no chat completion) are tried again with growing, jittered waits, a server's own wish honoured;
-failures of the answer itself are final here; fatal ones (key, model, quota, unreachable endpoint,
-a model that refuses whatever it is asked) raise and stop the run at once. Every attempt is
-recorded, with what it used and cost where that is known.
+The only retry layer of the harness. What follows which class of failure stands in `retry_table.py`;
+here it is carried out: attempts with growing, jittered waits, a server's own wish honoured, the
+endpoint's limiter told what came of each, fatal failures raised at once. Every attempt is recorded,
+with what it used and cost where that is known.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from agentworldbench.engine.limiter import Limiter
+from agentworldbench.engine.fitting import estimate_tokens
+from agentworldbench.engine.limiter import Limiter, Slot, Ticket
 from agentworldbench.engine.progress import Progress
+from agentworldbench.engine.retry_table import RULES
 from agentworldbench.errors import AwbError, ConfigError, CredentialsError, EndpointError, QuotaError
 from agentworldbench.models import Model
 from agentworldbench.records import (
-    FATAL,
-    TRANSIENT,
     Attempt,
     CallFailure,
     Completion,
@@ -33,8 +32,6 @@ from agentworldbench.records import (
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 60.0
-MOST: Final = {FailureKind.TIMEOUT: 2, FailureKind.MALFORMED_RESPONSE: 3, FailureKind.EMPTY: 2}
-"""A request that ended so this often is not sent again: each attempt may have been paid."""
 MAX_REFUSED: Final = 5
 """So many bad requests before a model's first answer are no matter of single samples."""
 
@@ -52,18 +49,19 @@ class Answer:
     limit: ContextLimit | None = None
 
 
-async def ask(
-    model: Model, request: Request, limiter: Limiter, max_retries: int, progress: Progress
-) -> Answer:
+async def ask(model: Model, request: Request, slot: Slot, max_retries: int, progress: Progress) -> Answer:
     """Send `request`, at most 1 + `max_retries` times. Raises an AwbError for fatal failures."""
+    limiter = slot.limiter
     attempts: list[Attempt] = []
     while True:
-        async with limiter.slot():
+        async with slot.held(), limiter.sending(_likely_tokens(request, limiter)) as ticket:
             started = time.monotonic()
             with progress.request_in_flight():
                 outcome = await model.generate(request)
             seconds = time.monotonic() - started
-        _heed_cancellation()
+            _heed_cancellation()
+            if not model.local:
+                _tell(limiter, ticket, outcome)
         if isinstance(outcome, Completion):
             limiter.reached = True
             limiter.answered.add(model.name)
@@ -75,13 +73,40 @@ async def ask(
             limiter.reached = True
         if failure.kind is FailureKind.BAD_REQUEST and not request.tentative:
             limiter.refused[model.name] += 1
-        if not _again(failure, attempts, limiter, max_retries, model):
+        final = failure.kind is FailureKind.EMPTY and not request.again_if_empty
+        if final or not _again(failure, attempts, limiter, max_retries, model):
             return Answer(failure, tuple(attempts), seconds, outcome.limit)
         wait = _wait(outcome, len(attempts))
-        if failure.kind is FailureKind.RATE_LIMIT:
-            limiter.pause(wait)
         progress.retried(failure, wait)
+        slot.give_back()
         await asyncio.sleep(wait)
+
+
+def _likely_tokens(request: Request, limiter: Limiter) -> float:
+    """Prompt and answer of a request, where somebody counts them."""
+    if not limiter.counts_tokens:
+        return 0.0
+    longest = request.sampling.max_tokens
+    answer = limiter.usual_answer if longest is None else min(limiter.usual_answer, longest)
+    return estimate_tokens(request.messages) + answer
+
+
+def _tell(limiter: Limiter, ticket: Ticket, outcome: Completion | CallFailure) -> None:
+    """Let the limiter know what the server made of a request."""
+    usage = outcome.usage
+    if isinstance(outcome, Completion):
+        limiter.used(ticket, usage.prompt_tokens, usage.completion_tokens)
+        limiter.carried(ticket, answered=True)
+        return
+    kind = outcome.failure.kind
+    load = RULES[kind].load
+    if load == "shrink":
+        limiter.used(ticket, 0, 0)
+        limiter.overcharged(ticket, kind.value, outcome.retry_after)
+    elif load == "steady":
+        limiter.troubled()
+    else:
+        limiter.carried(ticket, answered=False)
 
 
 def _answered(completion: Completion, seconds: float) -> Attempt:
@@ -128,29 +153,29 @@ def _again(
     failure: Failure, attempts: list[Attempt], limiter: Limiter, max_retries: int, model: Model
 ) -> bool:
     """Whether another attempt is due; raises when the failure is fatal."""
-    may_return = failure.kind is FailureKind.UNREACHABLE and limiter.reached
     if model.local:
         return False
-    if failure.kind in FATAL and not (may_return and len(attempts) <= max_retries):
+    rule = RULES[failure.kind]
+    more = len(attempts) <= max_retries
+    may_return = failure.kind is FailureKind.UNREACHABLE and limiter.reached
+    if rule.fatal and not (may_return and more):
         raise fatal_error(failure, model)
     refuses = failure.kind is FailureKind.BAD_REQUEST and limiter.refused[model.name] >= MAX_REFUSED
     if refuses and model.name not in limiter.answered:
         raise _refuses_all(failure, model)
-    if failure.kind in MOST and sum(item.outcome == failure.kind for item in attempts) >= MOST[failure.kind]:
-        return False
-    # A reply without text is an answer; as a failure of the call its tokens were lost on the way.
-    curable = failure.kind in TRANSIENT or failure.kind is FailureKind.EMPTY or may_return
-    return curable and len(attempts) <= max_retries
+    so_often = sum(attempt.outcome == failure.kind for attempt in attempts)
+    return more and (rule.attempts is None or so_often < rule.attempts)
 
 
 def _wait(outcome: CallFailure, attempts: int) -> float:
-    """Seconds before the next attempt: the server's wish, else 0.5, 1, 2 … 60 with jitter.
+    """Seconds before the next attempt: the server's wish, else 0.5, 1, 2 … 60 with jitter, longer by class.
 
     A wish for 0 (or for a moment that has passed) is none: all attempts would be spent in an instant.
     """
     if outcome.retry_after:
         return outcome.retry_after + random.uniform(0, 0.1)
-    return float(min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempts - 1)) * random.uniform(0.5, 1.0))
+    full = min(LONGEST_WAIT, FIRST_WAIT * RULES[outcome.failure.kind].longer * 2 ** (attempts - 1))
+    return float(full * random.uniform(0.5, 1.0))
 
 
 def _refuses_all(failure: Failure, model: Model) -> AwbError:

@@ -13,16 +13,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from agentworldbench.models.base import one_line
 from agentworldbench.models.lengths import context_limit, own_words, refuses_length
+from agentworldbench.models.waiting import delay_in, delay_words, retry_after
 from agentworldbench.records import CallFailure, Failure, FailureKind, Usage
-
-MAX_WAIT: Final = 600.0
-"""Longest wait in seconds that a server may ask for; more is cut to this."""
 
 _QUOTA = re.compile(
     r"insufficient_quota|exceeded your current quota|credit balance is too low|payment required",
@@ -33,10 +29,6 @@ _SPENT = re.compile(rf"{_QUOTA.pattern}|out of credits|billing.?hard.?limit", re
 _RETRYABLE_QUOTA = re.compile(r"retry.?(delay|in|after)|per.?minute|per.?second|requests per", re.IGNORECASE)
 _CLASSES: Final = re.compile(
     r"(?:(?:litellm\.)?[A-Z]\w{0,80}(?:Error|Exception)(?: [A-Z]\w{0,80}Error)?(?:: | - )){1,6}"
-)
-_DELAY = re.compile(
-    r"(?:retry.?delay\W+|(?:retry|try again) (?:in|after) )(\d{1,6}(?:\.\d{1,9})?) ?(ms|s)(?:econds?)?\b",
-    re.IGNORECASE,
 )
 _PER_TIME = re.compile(r"rate_limit_exceeded|tokens per (minute|min|day)\b", re.IGNORECASE)
 _MODEL_MISSING = re.compile(
@@ -50,6 +42,13 @@ _NO_MONEY = re.compile(
     re.IGNORECASE,
 )
 _BAD_KEY = re.compile(r"(incorrect|invalid) api key|api key (is )?(not valid|invalid)", re.IGNORECASE)
+_OVERLOADED = re.compile(
+    r"overload(ed)?\b|slow down|high (demand|traffic|load)|(at|over|no|insufficient) capacity|"
+    r"capacity (is )?(exceeded|reached)|queue (is )?full|too busy|server is busy|too many (concurrent )?requests|"
+    r"temporarily rate.?limited upstream",
+    re.IGNORECASE,
+)
+"""How servers say that they have too much to do, whoever asks (OpenAI, Anthropic, Gemini, SGLang, TGI, Moonshot)."""
 _FILTER = re.compile(
     r"content_filter|content management policy|content policy|safety system|inappropriate content",
     re.IGNORECASE,
@@ -59,6 +58,7 @@ _FORBIDDEN_TEXT = re.compile(
 )
 
 _FILTER_CODES: Final = frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"})
+_OVERLOADED_CODES: Final = frozenset({"overloaded_error", "engine_overloaded_error", "server_overloaded"})
 _EXTRAS: Final = re.compile(r" \(([^()]*)\)$")
 _EXTRAS_AT_MOST: Final = 300
 """Code and type as `error_text` writes them behind a message, and where to look for them."""
@@ -70,12 +70,15 @@ _BY_STATUS: Final[dict[int, FailureKind]] = {
     408: FailureKind.TIMEOUT,
     413: FailureKind.CONTEXT_OVERFLOW,
     429: FailureKind.RATE_LIMIT,
+    498: FailureKind.OVERLOADED,  # Groq: no capacity for the flexible tier
+    529: FailureKind.OVERLOADED,  # Anthropic, and others after it
 }
 
 _BROKEN: Final = (
     (
         FailureKind.UNREACHABLE,
-        {"ConnectionRefusedError", "gaierror", "ConnectError", "ClientConnectorError"},
+        {"ConnectionRefusedError", "gaierror", "ConnectError", "ClientConnectorError"}
+        | {"ConnectionTimeoutError"},
     ),
     (
         FailureKind.NETWORK,
@@ -120,7 +123,10 @@ def kind_of(status: int, message: str, asked_to_wait: bool = False) -> FailureKi
     if status == 429:
         spent = _SPENT.search(message) and not _RETRYABLE_QUOTA.search(message)
         again = asked_to_wait and "insufficient_quota" not in message
-        return FailureKind.QUOTA if spent and not again else FailureKind.RATE_LIMIT
+        if spent and not again:
+            return FailureKind.QUOTA
+        busy = re.search(r"overloaded", own_words(message), re.IGNORECASE)
+        return FailureKind.OVERLOADED if busy else FailureKind.RATE_LIMIT
     if status == 413 and _PER_TIME.search(message):
         return FailureKind.RATE_LIMIT
     if status == 403:
@@ -145,6 +151,8 @@ def _kind_in_words(status: int, message: str) -> FailureKind | None:
         return FailureKind.QUOTA
     if status < 500 and _BAD_KEY.match(message):
         return FailureKind.AUTHENTICATION
+    if status >= 500 and (_OVERLOADED.search(own_words(message)) or codes & _OVERLOADED_CODES):
+        return FailureKind.OVERLOADED
     filtered = _FILTER.search(own_words(message)) or codes & _FILTER_CODES
     return FailureKind.CONTENT_FILTER if filtered else None
 
@@ -155,49 +163,12 @@ def call_failure(
     """Failure of one request from what the server sent."""
     wait = retry_after(headers or {})
     if wait is None:
-        wait = _delay_in(message)
+        wait = delay_in(message)
     kind = kind_of(status, message, wait is not None)
     failure = failed(kind, one_line(message, secrets) or f"HTTP {status}", status, wait)
     if kind is not FailureKind.CONTEXT_OVERFLOW:
         return failure
     return failure.model_copy(update={"limit": context_limit(message)})
-
-
-def _delay_in(message: str) -> float | None:
-    """Seconds to wait where only the text of the error says so (Gemini: `retryDelay`, `retry in 17s`)."""
-    match = _DELAY.search(message)
-    if match is None:
-        return None
-    return min(float(match[1]) * (0.001 if match[2].lower() == "ms" else 1.0), MAX_WAIT)
-
-
-def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds to wait from `retry-after-ms` or `Retry-After` (seconds or a date), at most MAX_WAIT.
-
-    None for a missing, negative or unreadable value: the caller's own back-off applies.
-    """
-    low = {name.lower(): value.strip() for name, value in headers.items()}
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = low.get(name, "")
-        if re.fullmatch(r"\d{1,9}(\.\d+)?", value):
-            return min(float(value) * scale, MAX_WAIT)
-    try:
-        date = parsedate_to_datetime(low.get("retry-after", ""))
-    except (ValueError, TypeError):
-        return None
-    moment = now or datetime.now(UTC)
-    wait = (date if date.tzinfo else date.replace(tzinfo=UTC)) - moment
-    return min(max(wait.total_seconds(), 0.0), MAX_WAIT)
-
-
-def clock_offset(date: str, now: datetime | None = None) -> float | None:
-    """Seconds by which the clock that wrote an HTTP `Date` is ahead of ours; None for no date."""
-    try:
-        told = parsedate_to_datetime(date)
-    except (ValueError, TypeError):
-        return None
-    told = told if told.tzinfo else told.replace(tzinfo=UTC)
-    return round((told - (now or datetime.now(UTC))).total_seconds(), 1)
 
 
 def connection_failure(problem: BaseException | None) -> FailureKind | None:
@@ -241,8 +212,8 @@ def error_text(body: Any, default: str) -> str:
         message = _unwrapped(str(raw))
     extras = [str(inner[name]) for name in ("code", "type", "param") if inner.get(name)]
     extras += [f"{name}={inner[name]}" for name in ("n_prompt_tokens", "n_ctx") if inner.get(name)]
-    delay = _DELAY.search(str(inner.get("details") or ""))
-    extras += [f"retry in {delay[1]} {delay[2]}"] if delay else []
+    delay = delay_words(str(inner.get("details") or ""))
+    extras += [delay] if delay else []
     text = _complaints(message) or _without_echo(str(message))
     return f"{text} ({', '.join(extras)})" if extras else text
 

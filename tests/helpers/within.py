@@ -51,7 +51,7 @@ def within(
     )
 
     async def asker(model: Model, request: Request) -> Answer:
-        return await ask(model, request, Limiter(1), 0, Progress())
+        return await ask(model, request, Limiter(1).slot(), 0, Progress())
 
     return asyncio.run(ask_within(model, request, Room(LEAST, policy), asker))
 
