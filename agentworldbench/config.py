@@ -8,23 +8,25 @@ nothing is looked up, imported or contacted. Keys and tokens are never part of a
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from agentworldbench.errors import ConfigError
+from agentworldbench.option_values import (
+    Parameters,
+    Strings,
+    Words,
+    batch_form,
+    limit_form,
+    refuse_parameters,
+    shard_form,
+    token_range,
+)
+from agentworldbench.prices import Price, parse_price
 from agentworldbench.recipe import Recipe
 from agentworldbench.records import Record, Thinking
 from agentworldbench.resources import find_config
@@ -32,10 +34,11 @@ from agentworldbench.run_record import ContextPolicy
 from agentworldbench.texts import scrub
 from agentworldbench.yamlfile import UNSHOWN, did_you_mean, load_yaml
 
-Stage = Literal["predict", "judge", "data"]
-"""Which commands take an option: those that ask the model, those that ask a judge, those that read data."""
+Stage = Literal["predict", "judge", "data", "events"]
+"""Which commands take an option: those that ask the model, those that ask a judge, those that read data,
+those that tell programs of their progress."""
 
-PANELS = ("Start here", "Model", "Judge", "Which samples", "Speed and failures", "Output")
+PANELS = ("Start here", "Model", "Judge", "Which samples", "Speed and failures", "Cost", "Output")
 
 
 def _option(
@@ -46,93 +49,8 @@ def _option(
     return Field(default=default, description=help, json_schema_extra={"cli": face}, **checks)
 
 
-def _words(value: Any) -> Any:
-    """Lists from the command line and comma-separated strings alike."""
-    if isinstance(value, str):
-        value = [value]
-    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
-        return tuple(word.strip() for item in value for word in item.split(",") if word.strip())
-    return value
-
-
-def _one_or_more(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-def _mapping(value: Any) -> Any:
-    """A mapping, a JSON object, or `key=value,key=value` with JSON values where they parse."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if text.startswith("{"):
-        try:
-            return json.loads(text)
-        except ValueError as problem:
-            raise PydanticCustomError(UNSHOWN, f"not a JSON object: {problem}") from None
-    result: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        key, equals, raw = part.partition("=")
-        if not equals or not key.strip():
-            raise PydanticCustomError(UNSHOWN, "expected key=value,… or a JSON object")
-        try:
-            result[key.strip()] = json.loads(raw)
-        except ValueError:
-            result[key.strip()] = raw
-    return result
-
-
-def _keys(value: Any) -> Iterator[str]:
-    """Every key of a JSON-like value, however deep."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield str(key)
-            yield from _keys(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _keys(inner)
-
-
-Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
-Strings = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
-Parameters = Annotated[dict[str, Any], BeforeValidator(_mapping)]
-
 _JUDGE: tuple[Stage, ...] = ("judge",)
 _ASK: tuple[Stage, ...] = ("predict", "judge")
-_CREDENTIAL = re.compile(
-    r"api[-_]?key|secret|passw|authorization|^((access|auth|bearer|hf)[-_]?)?token$", re.IGNORECASE
-)
-_SET_HERE: Final = {
-    "model": "--model",
-    "max_completion_tokens": "--max-tokens",
-    "max_tokens": "--max-tokens",
-    "temperature": "--temperature",
-    "top_p": "--top-p",
-    "seed": "--seed",
-    "response_format": None,
-    "messages": None,
-    "stream": None,
-    "n": None,
-    "tools": None,
-}
-"""Names of a request's body that --extra-body may not hold, with the flag that sets each."""
-_SET_FOR_JUDGES: Final = _SET_HERE | {
-    "model": "--judge",
-    "max_completion_tokens": "--judge-max-tokens",
-    "max_tokens": "--judge-max-tokens",
-    "temperature": "--judge-temperature",
-    "response_format": "--judge-json-schema",
-}
-_NOT_IN: Final[Mapping[str, Mapping[str, str | None]]] = {
-    "extra_body": _SET_HERE,
-    "judge_extra_body": {name: _SET_FOR_JUDGES[name] for name in _SET_FOR_JUDGES.keys() - {"top_p", "seed"}},
-    "gen_kwargs": {
-        name: _SET_HERE[name] for name in _SET_HERE.keys() - {"max_tokens", "temperature", "top_p"}
-    },
-}
-"""What each field of free parameters may not hold: a value set twice would be recorded wrongly."""
-_LIMIT = re.compile(
-    r"(?P<first>[1-9]\d*)-(?P<last>[1-9]\d*)|(?P<count>[1-9]\d*)|(?P<fraction>0?\.\d*[1-9]\d*|1\.0)"
-)
 
 
 class RunConfig(Record):
@@ -192,6 +110,10 @@ class RunConfig(Record):
     extra_body: Parameters = _option(
         {}, "Model", "JSON object merged into the request body as it stands.", "--extra-body")  # fmt: skip
 
+    stream: bool = _option(
+        False, "Model", "Receive answers of openai-api/ servers as they are made: for gateways that cut silent "
+        "connections, and servers that only stream.", "--stream")  # fmt: skip
+
     # Judge
     judge_base_url: Strings = _option(
         (), "Judge", "Server of the judge; once for all judges, or once for each in their order.",
@@ -212,6 +134,8 @@ class RunConfig(Record):
         False, "Judge", "Ask the judge's server for structured output.", "--judge-json-schema", stages=_JUDGE)  # fmt: skip
     judge_extra_body: Parameters = _option(
         {}, "Judge", "JSON object merged into the judge's request body.", "--judge-extra-body", stages=_JUDGE)  # fmt: skip
+    judge_stream: bool = _option(
+        False, "Judge", "As --stream.", "--judge-stream", stages=_JUDGE)  # fmt: skip
     no_judge: bool = _option(
         False, "Judge", "Predict only, whatever --judge or the configuration file says.",
         "--no-judge", "--predict-only", stages=_JUDGE)  # fmt: skip
@@ -229,30 +153,65 @@ class RunConfig(Record):
         (), "Which samples", "Only this sample; may be given several times.", "--sample-id")  # fmt: skip
     limit_trajectories: int | None = _option(
         None, "Which samples", "Per domain: a seeded draw of whole trajectories.", "--limit-trajectories", ge=1)  # fmt: skip
+    shard: str | None = _option(
+        None, "Which samples", "I/N: the I-th of N parts of the selection, in whole trajectories; the parts go together "
+        "again with `awb runs merge`.", "--shard")  # fmt: skip
 
     # Speed and failures
-    max_connections: int = _option(
-        16, "Speed and failures", "Requests in flight at one endpoint.",
+    max_connections: int | None = _option(
+        None, "Speed and failures", "Requests in flight at one endpoint, from the start and at most; default: begins "
+        "with 16 and goes up to 256 as far as the server keeps up.",
         "--max-connections", "--num-concurrent", "-j", stages=_ASK, ge=1, le=4096)  # fmt: skip
+    requests_per_minute: int | None = _option(
+        None, "Speed and failures", "Most requests a minute to the model's endpoint.",
+        "--requests-per-minute", "--rpm", ge=1)  # fmt: skip
+    tokens_per_minute: int | None = _option(
+        None, "Speed and failures", "Most tokens a minute there, prompts and answers.",
+        "--tokens-per-minute", "--tpm", ge=1)  # fmt: skip
+    judge_requests_per_minute: int | None = _option(
+        None, "Speed and failures", "The same for the judges' endpoint; where that is the model's, the lower one holds.",
+        "--judge-requests-per-minute", "--judge-rpm", stages=_JUDGE, ge=1)  # fmt: skip
+    judge_tokens_per_minute: int | None = _option(
+        None, "Speed and failures", "The same for the judges' endpoint.",
+        "--judge-tokens-per-minute", "--judge-tpm", stages=_JUDGE, ge=1)  # fmt: skip
     max_retries: int = _option(
         6, "Speed and failures", "Further attempts after a transient failure (429, 5xx, network, timeout).",
         stages=_ASK, ge=0)  # fmt: skip
     timeout: float = _option(
-        1800.0, "Speed and failures", "Seconds one attempt may take; long reasoning needs many.", stages=_ASK, gt=0)  # fmt: skip
+        7200.0, "Speed and failures", "Seconds one attempt may take; long reasoning needs many.", stages=_ASK, gt=0)  # fmt: skip
     retry_failed: bool = _option(
         False, "Speed and failures", "On a resumed run, ask again also where the answer itself was the failure.",
         "--retry-failed", stages=_ASK)  # fmt: skip
     fail_on_error: float | None = _option(
         None, "Speed and failures", "Exit with 3 when more than this share of the samples (0 to 1) has no score.",
         "--fail-on-error", stages=_ASK, ge=0, le=1)  # fmt: skip
-    yes: bool = _option(
-        False, "Speed and failures", "Do not ask before spending more than 20 USD.", "--yes", "-y", stages=_ASK)  # fmt: skip
+    cache: Path | None = _option(
+        None, "Speed and failures", "Folder with good answers that runs share: what stands in it is not asked again.",
+        "--cache", stages=_ASK)  # fmt: skip
     dry_run: bool = _option(
         False, "Speed and failures", "Say what would be asked, and stop.", "--dry-run", stages=_ASK)  # fmt: skip
+
+    # Cost
+    max_cost: float | None = _option(
+        None, "Cost", "Stop before all sessions of this run directory have cost more than so many USD; what is "
+        "predicted is still judged. Exit code 4.", "--max-cost", stages=_ASK, gt=0, allow_inf_nan=False)  # fmt: skip
+    price: Strings = _option(
+        (), "Cost", "MODEL=IN,OUT[,CACHED]: what a model costs, in USD per million tokens; may be given several "
+        "times. Wins over LiteLLM's table.", "--price", stages=_ASK)  # fmt: skip
+    output_tokens: str | None = _option(
+        None, "Cost", "LOW-HIGH tokens of one answer that the estimate assumes, reasoning included.",
+        "--output-tokens")  # fmt: skip
+    judge_output_tokens: str | None = _option(
+        None, "Cost", "As --output-tokens, for one reply of a judge.", "--judge-output-tokens", stages=_JUDGE)  # fmt: skip
+    yes: bool = _option(
+        False, "Cost", "Do not ask before spending more than 20 USD.", "--yes", "-y", stages=_ASK)  # fmt: skip
 
     # Output
     display: Literal["auto", "live", "plain", "none"] = _option(
         "auto", "Output", "Progress: live on a terminal, plain lines elsewhere, or none.", stages=_ASK)  # fmt: skip
+    json_events: bool = _option(
+        False, "Output", "Events for programs on standard output, one JSON object a line; tables go to standard error.",
+        "--json", stages=("events",))  # fmt: skip
 
     recipe: Recipe | None = None
 
@@ -264,42 +223,42 @@ class RunConfig(Record):
         if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
             raise ValueError("expected a value, not true or false")
         texts = value if isinstance(value, (list, tuple)) else (value,)
-        if any(isinstance(text, str) and scrub(text) != text for text in texts):
+        if any(isinstance(text, (str, Path)) and scrub(str(text)) != str(text) for text in texts):
             raise PydanticCustomError(UNSHOWN, "not valid text: it holds bytes that are not UTF-8")
         return value
 
     @field_validator("limit", mode="before")
     @classmethod
     def _limit_form(cls, value: Any) -> Any:
-        if value is None:
-            return None
-        match = _LIMIT.fullmatch(str(value).strip())
-        if not match:
-            raise ValueError("expected a number of samples (10), a fraction (0.1), or rows a-b (1-20)")
-        if match["first"] and int(match["last"]) < int(match["first"]):
-            raise ValueError("the range ends before it begins")
-        return match.group()
+        return None if value is None else limit_form(value)
+
+    @field_validator("shard")
+    @classmethod
+    def _shard_form(cls, value: str | None) -> str | None:
+        return None if value is None else shard_form(value)
 
     @field_validator("batch_size", mode="before")
     @classmethod
     def _batch_form(cls, value: Any) -> str:
-        if not re.fullmatch(r"auto|[1-9]\d{0,4}", str(value).strip()):
-            raise ValueError("expected a number of samples, or auto")
-        return str(value).strip()
+        return batch_form(value)
+
+    @field_validator("output_tokens", "judge_output_tokens", mode="before")
+    @classmethod
+    def _token_range(cls, value: Any) -> Any:
+        return None if value is None else token_range(value)
+
+    @field_validator("price")
+    @classmethod
+    def _price_form(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        names = [parse_price(text)[0] for text in value]
+        if len(set(names)) != len(names):
+            raise ValueError("a model has one price")
+        return value
 
     @field_validator("extra_body", "judge_extra_body", "gen_kwargs")
     @classmethod
     def _free_parameters(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        for key in _keys(value):
-            if _CREDENTIAL.search(key):
-                raise PydanticCustomError(
-                    UNSHOWN, f"'{key}' looks like a credential; keys come from the environment only"
-                )
-        taken = _NOT_IN[info.field_name or ""]
-        for key in filter(taken.__contains__, value):
-            flag = taken[key]
-            instead = f"use {flag}" if flag else "the harness sets it or needs it unset"
-            raise PydanticCustomError(UNSHOWN, f"'{key}' cannot be given here: {instead}")
+        refuse_parameters(info.field_name or "", value)
         return value
 
     @model_validator(mode="after")
@@ -307,6 +266,11 @@ class RunConfig(Record):
         if len(self.judge_base_url) > 1 and len(self.judge_base_url) != len(self.judge):
             raise ValueError("--judge-base-url stands once, or once for each --judge")
         return self
+
+    @property
+    def prices(self) -> dict[str, Price]:
+        """Prices by model string, as --price gives them."""
+        return dict(map(parse_price, self.price))
 
     def judge_url(self, position: int) -> str | None:
         """Base URL of the judge at `position`, or None."""

@@ -1,59 +1,264 @@
-"""A rough idea of what a plan will ask and cost, before anything is sent.
+"""What a plan will ask and cost, before anything is sent: `awb estimate`, and the lines before a run.
 
-Prompt tokens come from the character counts of the index (about 4 characters a token), output is
-assumed at 2,000 tokens a reply; prices are those of the model's table. Where there is no price the
-cost is unknown, never 0.
+In: a plan. Out: requests, prompt tokens, output and USD from low to high, by stage and domain, of what is
+still due. Prompts are the real texts, judge prompts rendered as they will be (with the reference in the
+place of a prediction that does not exist yet). Tokens are counted by a tokenizer that lies on this
+machine, for large data on a part of each domain, or else estimated. A part of a prompt is cacheable where
+an earlier turn of its trajectory has sent it in the same session. The low end takes every cacheable token
+for cached and answers for short, the high end none and long. No price: unknown, never 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
-from agentworldbench.engine.pipeline import Patience, Pipeline
+from pydantic import Field
+
+from agentworldbench.engine.expected import prediction_tokens, verdict_tokens
+from agentworldbench.engine.fitting import estimate_tokens, smaller
+from agentworldbench.engine.order import in_order
+from agentworldbench.engine.pipeline import Patience, Pipeline, Question, Unit
 from agentworldbench.engine.progress import Progress
 from agentworldbench.models import Model
+from agentworldbench.models.local_tokens import Counter, local_counter
 from agentworldbench.plan import Plan
-from agentworldbench.records import SampleRef
+from agentworldbench.prices import Price
+from agentworldbench.prompts import predict_messages, reference_observation
+from agentworldbench.records import Message, Prediction, Record, Sample
+from agentworldbench.scoring.judge import Judge
+from agentworldbench.stats.costs import Amount
 from agentworldbench.store import Store
 
-CHARACTERS_PER_TOKEN: Final = 4
-ASSUMED_OUTPUT: Final = 2000
-JUDGE_PROMPT_TOKENS: Final = 1500
-"""The judge's own prompt, and room for prediction and reference."""
+COUNTED: Final = 1_000_000
+"""Characters of each domain that a tokenizer counts; the rest is estimated at the rate that they show."""
 
 
-@dataclass(frozen=True)
-class StageEstimate:
-    """Requests, prompt tokens and USD (None: no price known) of one model in one stage."""
+class StageEstimate(Record):
+    """One model in one stage. `tokens_from` says how prompts were measured (None: no text is read)."""
 
-    stage: str
+    stage: Literal["predict", "judge"]
     model: str
-    requests: int
-    prompt_tokens: int
-    usd: float | None
     local: bool
+    price: Price | None
+    tokens_from: str | None
+    domains: dict[str, Amount] = Field(default_factory=dict)
+
+    @property
+    def total(self) -> Amount:
+        """All domains together."""
+        nothing = Amount(usd_low=0.0, usd_high=0.0)
+        return sum(self.domains.values(), nothing)
 
 
-def estimate(plan: Plan) -> list[StageEstimate]:
-    """What is still due of a plan, by stage."""
+class Estimate(Record):
+    """All stages of a plan. `usd_low` and `usd_high` leave out the stages in `unpriced`."""
+
+    schema_version: Literal[1] = 1
+    stages: tuple[StageEstimate, ...]
+    stored_predictions: int = 0
+    usd_low: float = 0.0
+    usd_high: float = 0.0
+    unpriced: tuple[str, ...] = ()
+
+
+def estimate(plan: Plan) -> Estimate:
+    """What is still due of a plan. Raises DataError where a row cannot be read again."""
+    store = Store(plan.path)
     patience = Patience(retry_failed=plan.config.retry_failed)
-    pipeline = Pipeline(
-        plan.samples.dataset, Store(plan.path), plan.predictor, plan.judges, patience, Progress()
-    )
+    pipeline = Pipeline(plan.samples.dataset, store, plan.predictor, plan.judges, patience, Progress())
     units, questions = pipeline.due(plan.samples.refs)
-    stages = []
-    if plan.predictor:
-        stages.append(_stage("predict", plan.predictor.model, [unit.ref for unit in units], 0))
-    for judge in plan.judges:
-        refs = [question.unit.ref for question in questions if question.judge is judge]
-        stages.append(_stage("judge", judge.model, refs, JUDGE_PROMPT_TOKENS))
-    return stages
+    due: dict[str, tuple[list[Unit], list[Question]]] = {}
+    for unit in units:
+        due.setdefault(unit.ref.id, ([], []))[0].append(unit)
+    for question in questions:
+        due.setdefault(question.unit.ref.id, ([], []))[1].append(question)
+    stages = _Stages(plan, store)
+    for turns in in_order(plan.samples.refs, plan.config.seed):
+        stages.begin_trajectory()
+        for ref in turns:
+            if ref.id in due:
+                stages.add(plan.samples.dataset.load(ref) if stages.read else None, ref.domain, *due[ref.id])
+    made = stages.made()
+    paid = [stage for stage in made if stage.total.requests and not stage.local]
+    totals = [stage.total for stage in paid]
+    return Estimate(
+        stages=made,
+        stored_predictions=len(plan.samples.refs) - len(units) if plan.predictor else 0,
+        usd_low=sum(total.usd_low or 0.0 for total in totals),
+        usd_high=sum(total.usd_high or 0.0 for total in totals),
+        unpriced=tuple(stage.model for stage in paid if stage.price is None),
+    )
 
 
-def _stage(stage: str, model: Model, refs: Sequence[SampleRef], fixed: int) -> StageEstimate:
-    tokens = sum(ref.context_chars // CHARACTERS_PER_TOKEN + fixed for ref in refs)
-    price = model.price()
-    usd = None if price is None else tokens * price[0] + len(refs) * ASSUMED_OUTPUT * price[1]
-    return StageEstimate(stage, model.name, len(refs), tokens, usd, model.local)
+class _Stages:
+    """The stages of a plan while its samples pass by, each trajectory in the order of work."""
+
+    def __init__(self, plan: Plan, store: Store) -> None:
+        self._plan = plan
+        self._store = store
+        self._predict = _Stage(plan.predictor.model) if plan.predictor else None
+        self._judges = [(judge, _Stage(judge.model)) for judge in plan.judges]
+
+    @property
+    def read(self) -> bool:
+        """Whether any of the models is sent texts."""
+        return any(stage.sent for stage in self._all())
+
+    def _all(self) -> list[_Stage]:
+        first = [self._predict] if self._predict else []
+        return first + [stage for _, stage in self._judges]
+
+    def begin_trajectory(self) -> None:
+        """Nothing of the trajectory has been sent yet."""
+        for stage in self._all():
+            stage.before = ()
+
+    def add(self, sample: Sample | None, domain: str, units: list[Unit], questions: list[Question]) -> None:
+        """Count one sample's requests; `sample` is None where no text is sent."""
+        config, tasks = self._plan.config, self._plan.samples.tasks
+        reference = reference_observation(sample, tasks[domain]) if sample else ""
+        if units and self._predict:
+            model = self._predict.model
+            most = config.max_tokens or tasks[domain].generation.max_tokens
+            tokens = estimate_tokens((Message(role="user", content=reference),))
+            output = prediction_tokens(config, tokens, smaller(most, model.limits.max_output))
+            messages = predict_messages(sample) if sample else ()
+            self._predict.add(domain, messages, output, again=0)
+            for epoch in range(1, len(units)):
+                self._predict.add(domain, messages, output, again=epoch)
+        new = {unit.epoch for unit in units}
+        for judge, stage in self._judges:
+            most_of_judge = smaller(judge.sampling.max_tokens, judge.model.limits.max_output)
+            output = verdict_tokens(config, most_of_judge)
+            mine = [one for one in questions if one.judge is judge]
+            for number, question in enumerate(mine):
+                epoch = question.unit.epoch
+                prediction = (
+                    None if epoch in new else self._store.predictions.get((question.unit.ref.id, epoch))
+                )
+                # The prediction of another epoch is another text.
+                expected = reference if epoch == 1 else f"{epoch} {reference}"
+                messages = _judge_prompt(judge, sample, prediction, expected) if sample else ()
+                stage.add(domain, messages, output, again=number if question.repeat > 1 else 0)
+
+    def made(self) -> tuple[StageEstimate, ...]:
+        """The finished stages."""
+        domains = list(self._plan.samples.tasks)
+        first = [self._predict.estimate("predict", domains)] if self._predict else []
+        return (*first, *(stage.estimate("judge", domains) for _, stage in self._judges))
+
+
+@dataclass
+class _Rate:
+    """How many tokens a domain has for each one estimated, as far as they have been counted."""
+
+    characters: int = 0
+    counted: int = 0
+    estimated: int = 0
+    all: bool = True
+
+
+@dataclass
+class _Stage:
+    """One model's requests while they are counted. `before` is what its last request of a trajectory sent."""
+
+    model: Model
+    before: tuple[Message, ...] = ()
+    _domains: dict[str, Amount] = field(default_factory=dict)
+    _rates: dict[str, _Rate] = field(default_factory=dict)
+    _counter: tuple[str, Counter] | None = None
+
+    def __post_init__(self) -> None:
+        self.sent = not (self.model.local and self.model.batch is None)
+        self._counter = local_counter(self.model) if self.sent else None
+
+    def add(self, domain: str, messages: tuple[Message, ...], output: tuple[int, int], again: int) -> None:
+        """One more request; `again` counts earlier ones of the very same prompt."""
+        low, high = output if self.sent else (0, 0)
+        tokens = self._tokens(domain, messages)
+        common = messages if again else _common(self.before, messages)
+        share = estimate_tokens(common) / max(estimate_tokens(messages), 1)
+        cached = min(round(tokens * share), tokens)
+        self.before = messages
+        price = self.model.price()
+        rates = None if price is None else price.rates(tokens)
+        one = Amount(
+            requests=1,
+            prompt_tokens=tokens,
+            cacheable_tokens=cached,
+            output_low=low,
+            output_high=high,
+            usd_low=None if rates is None else rates.usd(tokens, low, cached),
+            usd_high=None if rates is None else rates.usd(tokens, high),
+        )
+        self._domains[domain] = self._domains[domain] + one if domain in self._domains else one
+
+    def _tokens(self, domain: str, messages: Sequence[Message]) -> int:
+        estimated = estimate_tokens(messages) if messages else 0
+        if self._counter is None or not messages:
+            return estimated
+        rate = self._rates.setdefault(domain, _Rate())
+        if rate.characters >= COUNTED:
+            rate.all = False
+            return round(estimated * rate.counted / max(rate.estimated, 1))
+        counted = sum(4 + self._counter[1](message.content) for message in messages)
+        rate.characters += sum(len(message.content) for message in messages)
+        rate.counted += counted
+        rate.estimated += estimated
+        return counted
+
+    def estimate(self, stage: Literal["predict", "judge"], order: Sequence[str]) -> StageEstimate:
+        """The finished stage, domains in this order."""
+        return StageEstimate(
+            stage=stage,
+            model=self.model.name,
+            local=self.model.local,
+            price=self.model.price(),
+            tokens_from=self._how(),
+            domains={domain: self._domains[domain] for domain in order if domain in self._domains},
+        )
+
+    def _how(self) -> str | None:
+        if not self.sent:
+            return None
+        if self._counter is None:
+            return "estimated from characters"
+        whole = all(rate.all for rate in self._rates.values())
+        return f"counted with {self._counter[0]}" + ("" if whole else ", on a part of each domain")
+
+
+def _judge_prompt(
+    judge: Judge, sample: Sample, prediction: Prediction | None, expected: str
+) -> tuple[Message, ...]:
+    """The judge's messages on a stored prediction, or on what is `expected` of one that is to come."""
+    shown = expected if prediction is None else judge.shown(prediction) or ""
+    return judge.request(sample, shown, raw=prediction.text if prediction else None).messages
+
+
+def _common(before: Sequence[Message], now: Sequence[Message]) -> tuple[Message, ...]:
+    """What two prompts begin with, the last message perhaps in part."""
+    common: list[Message] = []
+    for one, other in zip(before, now, strict=False):
+        if one.role != other.role:
+            break
+        length = common_prefix(one.content, other.content)
+        common.append(Message(role=other.role, content=other.content[:length]))
+        if length < len(other.content):
+            break
+    return tuple(common) if len(common) > 1 or (common and common[0].content) else ()
+
+
+def common_prefix(one: str, other: str) -> int:
+    """Characters that two texts begin with alike, found by halving: texts of 100 KB are compared in parts."""
+    low, high = 0, min(len(one), len(other))
+    if one[:high] == other[:high]:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -59,14 +59,27 @@ FIELDS: dict[str, tuple[list[str], Any, Any]] = {
     "prompts": (["--prompts", "official"], "official", Path("official")),
     "sample_id": (["--sample-id", 'web/"a,b"/1', "--sample-id", "web/1/1"], ['web/"a,b"/1', "web/1/1"], ('web/"a,b"/1', "web/1/1")),
     "limit_trajectories": (["--limit-trajectories", "4"], 4, 4),
+    "shard": (["--shard", "3,1/4"], "1,3/4", "1,3/4"),
     "max_connections": (["--max-connections", "3"], 3, 3),
+    "requests_per_minute": (["--rpm", "30"], 30, 30),
+    "tokens_per_minute": (["--tokens-per-minute", "90000"], 90000, 90000),
+    "judge_requests_per_minute": (["--judge-requests-per-minute", "5"], 5, 5),
+    "judge_tokens_per_minute": (["--judge-tpm", "7"], 7, 7),
+    "stream": (["--stream"], True, True),
+    "judge_stream": (["--judge-stream"], True, True),
     "max_retries": (["--max-retries", "0"], 0, 0),
     "timeout": (["--timeout", "1.5"], 1.5, 1.5),
     "retry_failed": (["--retry-failed"], True, True),
     "fail_on_error": (["--fail-on-error", "0"], 0, 0.0),
+    "max_cost": (["--max-cost", "2.5"], 2.5, 2.5),
+    "price": (["--price", "a/b=1,2", "--price", "c=3,4,0.5"], ["a/b=1,2", "c=3,4,0.5"], ("a/b=1,2", "c=3,4,0.5")),
+    "output_tokens": (["--output-tokens", "100-2000"], "100-2000", "100-2000"),
+    "judge_output_tokens": (["--judge-output-tokens", "300"], 300, "300-300"),
     "yes": (["--yes"], True, True),
+    "cache": (["--cache", "a_b"], "a_b", Path("a_b")),
     "dry_run": (["--dry-run"], True, True),
     "display": (["--display", "none"], "none", "none"),
+    "json_events": (["--json"], True, True),
 }  # fmt: skip
 
 
@@ -76,7 +89,7 @@ class Flags:
     def __init__(self, awb: HereAwb, monkeypatch: pytest.MonkeyPatch) -> None:
         self._awb = awb
         self.made: list[RunConfig] = []
-        monkeypatch.setattr(run_commands, "_evaluate", self.made.append)
+        monkeypatch.setattr(run_commands, "_evaluate", lambda config, stream: self.made.append(config))
 
     def __call__(self, *words: str) -> RunConfig:
         done = self._awb("run", *words)

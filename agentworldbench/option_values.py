@@ -1,0 +1,164 @@
+"""The forms in which option values are written: lists, `key=value,…`, JSON objects, limits, token ranges.
+
+In: what a command line, a YAML file or Python gives. Out: the checked value, or a ValueError whose text
+`config.py` shows behind the flag's name. What a request body may not hold by hand stands here too: a
+value that is set twice would be recorded wrongly, and keys never come from a configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
+
+from agentworldbench.yamlfile import UNSHOWN
+
+
+def _words(value: Any) -> Any:
+    """Lists from the command line and comma-separated strings alike."""
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return tuple(word.strip() for item in value for word in item.split(",") if word.strip())
+    return value
+
+
+def _one_or_more(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _mapping(value: Any) -> Any:
+    """A mapping, a JSON object, or `key=value,key=value` with JSON values where they parse."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text.startswith("{"):
+        try:
+            return json.loads(text)
+        except ValueError as problem:
+            raise PydanticCustomError(UNSHOWN, f"not a JSON object: {problem}") from None
+    result: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, raw = part.partition("=")
+        if not equals or not key.strip():
+            raise PydanticCustomError(UNSHOWN, "expected key=value,… or a JSON object")
+        try:
+            result[key.strip()] = json.loads(raw)
+        except ValueError:
+            result[key.strip()] = raw
+    return result
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """Every key of a JSON-like value, however deep."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _keys(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _keys(inner)
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Strings = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+Parameters = Annotated[dict[str, Any], BeforeValidator(_mapping)]
+
+_CREDENTIAL = re.compile(
+    r"api[-_]?key|secret|passw|authorization|^((access|auth|bearer|hf)[-_]?)?token$", re.IGNORECASE
+)
+_SET_HERE: Final = {
+    "model": "--model",
+    "max_completion_tokens": "--max-tokens",
+    "max_tokens": "--max-tokens",
+    "temperature": "--temperature",
+    "top_p": "--top-p",
+    "seed": "--seed",
+    "response_format": None,
+    "messages": None,
+    "stream": None,
+    "n": None,
+    "tools": None,
+}
+"""Names of a request's body that --extra-body may not hold, with the flag that sets each."""
+_SET_FOR_JUDGES: Final = _SET_HERE | {
+    "model": "--judge",
+    "max_completion_tokens": "--judge-max-tokens",
+    "max_tokens": "--judge-max-tokens",
+    "temperature": "--judge-temperature",
+    "response_format": "--judge-json-schema",
+}
+_NOT_IN: Final[Mapping[str, Mapping[str, str | None]]] = {
+    "extra_body": _SET_HERE,
+    "judge_extra_body": {name: _SET_FOR_JUDGES[name] for name in _SET_FOR_JUDGES.keys() - {"top_p", "seed"}},
+    "gen_kwargs": {
+        name: _SET_HERE[name] for name in _SET_HERE.keys() - {"max_tokens", "temperature", "top_p"}
+    },
+}
+"""What each field of free parameters may not hold: a value set twice would be recorded wrongly."""
+_LIMIT = re.compile(
+    r"(?P<first>[1-9]\d*)-(?P<last>[1-9]\d*)|(?P<count>[1-9]\d*)|(?P<fraction>0?\.\d*[1-9]\d*|1\.0)"
+)
+
+
+def limit_form(value: Any) -> str:
+    """A number of samples, a fraction, or rows a-b."""
+    match = _LIMIT.fullmatch(str(value).strip())
+    if not match:
+        raise ValueError("expected a number of samples (10), a fraction (0.1), or rows a-b (1-20)")
+    if match["first"] and int(match["last"]) < int(match["first"]):
+        raise ValueError("the range ends before it begins")
+    return match.group()
+
+
+def shard_form(value: str) -> str:
+    """`I/N`, the I-th of N parts; several parts as `I,J/N`, in ascending order."""
+    parts, whole = shard_parts(value)
+    return f"{','.join(map(str, parts))}/{whole}"
+
+
+def shard_parts(value: str) -> tuple[tuple[int, ...], int]:
+    """The parts that a shard names, ascending, and how many there are in all."""
+    match = re.fullmatch(r"([1-9]\d{0,3}(?:,[1-9]\d{0,3})*)/([1-9]\d{0,3})", "".join(value.split()))
+    if not match:
+        raise ValueError("expected I/N, the I-th of N parts (1/4)")
+    parts, whole = sorted({int(part) for part in match[1].split(",")}), int(match[2])
+    if parts[-1] > whole:
+        raise ValueError(f"there is no part {parts[-1]} of {whole}")
+    return tuple(parts), whole
+
+
+def batch_form(value: Any) -> str:
+    """A number of samples, or auto."""
+    if not re.fullmatch(r"auto|[1-9]\d{0,4}", str(value).strip()):
+        raise ValueError("expected a number of samples, or auto")
+    return str(value).strip()
+
+
+def token_range(value: Any) -> str:
+    """`LOW-HIGH` tokens; one number is both."""
+    match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", str(value).strip())
+    if not match:
+        raise ValueError("expected tokens of one answer as LOW-HIGH (500-8000)")
+    low, high = int(match[1]), int(match[2] or match[1])
+    if high < low:
+        raise ValueError("the range ends before it begins")
+    return f"{low}-{high}"
+
+
+def refuse_parameters(name: str, value: Mapping[str, Any]) -> None:
+    """Raise for a body parameter that the option `name` may not hold."""
+    for key in _keys(value):
+        if _CREDENTIAL.search(key):
+            raise PydanticCustomError(
+                UNSHOWN, f"'{key}' looks like a credential; keys come from the environment only"
+            )
+    taken = _NOT_IN[name]
+    for key in filter(taken.__contains__, value):
+        flag = taken[key]
+        instead = f"use {flag}" if flag else "the harness sets it or needs it unset"
+        raise PydanticCustomError(UNSHOWN, f"'{key}' cannot be given here: {instead}")
