@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictStr, ValidationError
+from pydantic_core import from_json
 
 from agentworldbench.errors import DataError
 from agentworldbench.records import RowId, Sample, SampleRef
@@ -205,20 +206,13 @@ def _index_file(path: Path, task: Task) -> tuple[DataFile, list[SampleRef]]:
 
 def parse_row(raw: bytes, path: Path, line: int) -> tuple[Row, tuple[str, ...]]:
     """The row that a line holds, and flags of what had to be mended. Raises DataError with file:line and field."""
+    flags: tuple[str, ...] = ()
     try:
-        text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
-        value = json.loads(text)
-    except UnicodeDecodeError as problem:
-        raise DataError(f"{path}:{line}: not UTF-8 ({problem.reason} at byte {problem.start})") from None
-    except (ValueError, RecursionError) as problem:
-        raise DataError(f"{path}:{line}: not a JSON object on one line ({problem}): {text[:60]!r}") from None
+        value = from_json(raw, cache_strings=False)
+    except ValueError:  # damaged, or with a byte order mark or lone surrogates, which this parser refuses too
+        value, flags = _parse_odd(raw, path, line)
     if not isinstance(value, dict):
         raise DataError(f"{path}:{line}: expected a JSON object, got {type(value).__name__}")
-    flags: tuple[str, ...] = ()
-    if b"\\ud" in raw or b"\\uD" in raw:
-        clean = _scrubbed(value)
-        flags = ("lone_surrogates_replaced",) if clean != value else ()
-        value = clean
     try:
         return Row.model_validate(value), flags
     except ValidationError as problem:
@@ -226,6 +220,19 @@ def parse_row(raw: bytes, path: Path, line: int) -> tuple[Row, tuple[str, ...]]:
         field = ".".join(str(part) for part in detail["loc"] if part not in ("int", "str"))
         message = "is missing" if detail["type"] == "missing" else detail["msg"].removeprefix("Value error, ")
         raise DataError(f"{path}:{line}: field '{field}': {message}") from None
+
+
+def _parse_odd(raw: bytes, path: Path, line: int) -> tuple[Any, tuple[str, ...]]:
+    """The value of a line that is no plain JSON, mended where it can be, and flags of that."""
+    try:
+        text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
+        value = json.loads(text)
+    except UnicodeDecodeError as problem:
+        raise DataError(f"{path}:{line}: not UTF-8 ({problem.reason} at byte {problem.start})") from None
+    except (ValueError, RecursionError) as problem:
+        raise DataError(f"{path}:{line}: not a JSON object on one line ({problem}): {text[:60]!r}") from None
+    clean = _scrubbed(value)
+    return clean, ("lone_surrogates_replaced",) if clean != value else ()
 
 
 def _scrubbed(value: Any) -> Any:

@@ -156,7 +156,7 @@ async def _examine_model(role: str, model: Model, sampling: Sampling) -> list[Fi
 
 async def _ask_twice(model: Model, request: Request) -> Answer:
     """One request; a second one after a failure of the moment."""
-    return await ask(model, request, Limiter(1), 1, Progress())
+    return await ask(model, request, Limiter(1).slot(), 1, Progress())
 
 
 def _answered(outcome: Completion | Failure, seconds: float) -> Iterator[Finding]:
@@ -254,8 +254,7 @@ def _price(model: Model) -> Finding:
     price = model.price()
     if price is None:
         return Finding("price", "unknown: costs are reported as unknown")
-    dollars = [f"{1e6 * part:g}" for part in price]
-    return Finding("price", f"{dollars[0]} USD in, {dollars[1]} USD out, by a million tokens")
+    return Finding("price", price.described())
 
 
 def states(checkups: list[Checkup]) -> Mapping[str, int]:

@@ -8,21 +8,27 @@ the observation and the system prompt it was given on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from math import fsum
 from typing import Any
 
 from agentworldbench.plan import Samples
+from agentworldbench.prices import Price
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.readings import NOT_RUN, Groups, Outcome, both_readings, reading
-from agentworldbench.records import Asked, FailureKind, Prediction, SampleMetrics, Usage, Verdict
+from agentworldbench.records import Asked, FailureKind, SampleMetrics, Usage
 from agentworldbench.run_record import JudgeRecord, RunRecord
 from agentworldbench.scoring.metrics import score_observation
 from agentworldbench.stats.aggregate import by_domain, rule_results
-from agentworldbench.stats.results import JudgeResults, PredictionResults, Results, Spending
+from agentworldbench.stats.costs import spending_by_domain
+from agentworldbench.stats.results import FromCache, JudgeResults, PredictionResults, Results
 from agentworldbench.stats.warnings import warnings_of
 from agentworldbench.store import Store
 from agentworldbench.version import __version__
+
+Recalled = tuple[Usage, float | None]
+"""Tokens and USD that an answer took when it was asked for."""
 
 
 def make_results(store: Store, run: RunRecord, samples: Samples) -> Results:
@@ -30,8 +36,9 @@ def make_results(store: Store, run: RunRecord, samples: Samples) -> Results:
     groups = by_domain(samples.refs)
     store.write_metrics(_metrics(store, samples))
     metrics = {record.sample_id: record for record in store.read_metrics()}
-    predictions = _prediction_results(store, groups, run.predict.sampling)
-    judges = tuple(_judge_results(store, groups, judge) for judge in run.judges)
+    price = run.price(str(run.predict.model["model"]))
+    predictions = _prediction_results(store, groups, run.predict.sampling, price)
+    judges = tuple(_judge_results(store, groups, one, run.price(one.model)) for one in run.judges)
     results = Results(
         protocol=run.protocol,
         policy=PROTOCOLS[run.protocol].policy,
@@ -60,23 +67,28 @@ def _metrics(store: Store, samples: Samples) -> Iterator[SampleMetrics]:
             yield score_observation(sample, samples.tasks[ref.domain], prediction.observation, failed)
 
 
-def _judge_results(store: Store, groups: Groups, judge: JudgeRecord) -> JudgeResults:
+def _judge_results(store: Store, groups: Groups, judge: JudgeRecord, price: Price | None) -> JudgeResults:
     served: set[str] = set()
     notes: Counter[str] = Counter()
     examples: dict[str, str] = {}
     strict: dict[str, Outcome] = {}
     official: dict[str, Outcome] = {}
     differing = less_room = 0
+    recalled: list[Recalled] = []
     for both in both_readings(store, groups, judge):
         strict[both.ref.id], official[both.ref.id] = both.strict, both.official
         differing += both.differ
         if both.verdict is not None:
             served.update(filter(None, [both.verdict.model_served]))
             notes.update(both.verdict.notes)
+            recalled += _recalled(both.verdict)
             less_room += _asked_less(both.verdict, judge.sampling.get("max_tokens"))
         own = both.official if judge.parse == "official" else both.strict
         if own.stage == "judge":
             examples.setdefault(own.kind, own.message)
+    every = store.verdicts.every_line()
+    lines = (one for one in every if one.judge == judge.digest and one.sample_id in strict)
+    spent, domains = spending_by_domain(lines, price)
     return JudgeResults(
         judge=judge,
         served=tuple(sorted(served)),
@@ -86,20 +98,19 @@ def _judge_results(store: Store, groups: Groups, judge: JudgeRecord) -> JudgeRes
         less_room=less_room,
         examples=dict(sorted(examples.items())),
         notes=dict(sorted(notes.items())),
-        spent=_spending(
-            line
-            for line in store.verdicts.every_line()
-            if line.judge == judge.digest and line.sample_id in strict
-        ),
+        spent=spent,
+        spent_by_domain=domains,
+        from_cache=_from_cache(recalled),
     )
 
 
 def _prediction_results(
-    store: Store, groups: Groups, sampling: Mapping[str, Mapping[str, Any]]
+    store: Store, groups: Groups, sampling: Mapping[str, Mapping[str, Any]], price: Price | None
 ) -> PredictionResults:
     failures: dict[str, dict[str, int]] = {}
     predicted: dict[str, int] = {}
     shortened = less_room = 0
+    recalled: list[Recalled] = []
     served: set[str] = set()
     notes: Counter[str] = Counter()
     examples: dict[str, str] = {}
@@ -114,6 +125,7 @@ def _prediction_results(
                 continue
             served.update(filter(None, [prediction.model_served]))
             notes.update(prediction.notes)
+            recalled += _recalled(prediction)
             shortened += prediction.dropped_turns > 0 and prediction.failure is None
             less_room += _asked_less(prediction, sampling.get(domain, {}).get("max_tokens"))
             if prediction.failure is None:
@@ -122,6 +134,8 @@ def _prediction_results(
                 counts[prediction.failure.kind.value] += 1
                 examples.setdefault(prediction.failure.kind.value, prediction.failure.message)
         failures[domain] = dict(sorted(counts.items()))
+    lines = (line for line in store.predictions.every_line() if line.sample_id in chosen)
+    spent, domains = spending_by_domain(lines, price)
     return PredictionResults(
         samples={domain: len(refs) for domain, refs in groups.items()},
         predicted=predicted,
@@ -131,7 +145,23 @@ def _prediction_results(
         served=tuple(sorted(served)),
         examples=dict(sorted(examples.items())),
         notes=dict(sorted(notes.items())),
-        spent=_spending(line for line in store.predictions.every_line() if line.sample_id in chosen),
+        spent=spent,
+        spent_by_domain=domains,
+        from_cache=_from_cache(recalled),
+    )
+
+
+def _recalled(record: Asked) -> list[Recalled]:
+    """What an answer took when it was asked for, where it came from a response cache."""
+    return [] if record.cached_usage is None else [(record.cached_usage, record.cached_cost_usd)]
+
+
+def _from_cache(recalled: Sequence[Recalled]) -> FromCache:
+    costs = [cost for _, cost in recalled if cost is not None]
+    return FromCache(
+        answers=len(recalled),
+        usage=sum((usage for usage, _ in recalled), Usage()),
+        cost_usd=fsum(costs) if len(costs) == len(recalled) else None,
     )
 
 
@@ -142,16 +172,6 @@ def _asked_less(record: Asked, wanted: Any) -> bool:
     lowered = (record.adapted.get(name) for name in ("max_tokens", "max_completion_tokens"))
     sent = [number for number in (record.max_tokens, *lowered) if isinstance(number, int)]
     return isinstance(wanted, int) and bool(sent) and min(sent) < wanted
-
-
-def _spending(records: Iterable[Prediction | Verdict]) -> Spending:
-    """Tokens of all records, and USD when every record's cost is known."""
-    usage, cost, known = Usage(), 0.0, True
-    for record in records:
-        usage = usage + record.usage
-        known = known and record.cost_usd is not None
-        cost += record.cost_usd or 0.0
-    return Spending(usage=usage, cost_usd=cost if known else None)
 
 
 def _complete(predictions: PredictionResults, judges: Sequence[JudgeResults]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,11 +16,13 @@ from typing import Any, Literal
 from agentworldbench.config import RunConfig
 from agentworldbench.dataset import Dataset, open_dataset
 from agentworldbench.engine.fitting import Room
+from agentworldbench.engine.spending import check_prices
 from agentworldbench.engine.steps import Predictor
 from agentworldbench.errors import ConfigError
 from agentworldbench.models import Connection, Model, create_model
 from agentworldbench.observation import EXTRACTION
 from agentworldbench.official_files import OfficialPrompts
+from agentworldbench.prices import price_of
 from agentworldbench.protocol import PROTOCOLS, Protocol
 from agentworldbench.pull import Tell, prompts_for_run
 from agentworldbench.records import SampleRef, Sampling
@@ -32,7 +35,7 @@ from agentworldbench.texts import digest, sha256_text
 
 MODEL_KEYS = ("AWB_API_KEY", "OPENAI_API_KEY")
 JUDGE_KEYS = ("AWB_JUDGE_API_KEY", "AWB_API_KEY", "OPENAI_API_KEY")
-SELECTION_FIELDS = ("limit", "limit_trajectories", "sample_id", "seed")
+SELECTION_FIELDS = ("limit", "limit_trajectories", "sample_id", "seed", "shard")
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,9 @@ def make_plan(config: RunConfig, tell: Tell) -> Plan:
     )
     predict = _predict_section(config, samples, model, switches)
     selection = _selection(config, samples)
-    path = config.output.expanduser() if config.output else _default_path(config, model, predict, selection)
+    path = _given_path(config.output) if config.output else _default_path(config, model, predict, selection)
     judges = make_judges(config, protocol, samples.tasks, tell)
+    check_prices(config, [model, *(judge.model for judge in judges)], config.judge)
     return Plan(config, protocol, samples, predictor, judges, path, predict, selection)
 
 
@@ -117,6 +121,8 @@ def _open_model(config: RunConfig, tasks: Mapping[str, Task]) -> tuple[Model, di
         config.model_args,
         batch,
         added | config.extra_body,
+        price_of(config.model, config.prices),
+        config.stream,
     )
     model = create_model(config.model, connection, tasks)
     return model, model.switches(config.thinking, config.reasoning_effort)
@@ -171,6 +177,8 @@ def make_judges(
             JUDGE_KEYS,
             config.judge_max_context,
             parameters=config.judge_extra_body,
+            price=price_of(name, config.prices),
+            stream=config.judge_stream,
         )
         if name.startswith("openai-api/") and not connection.base_url:
             raise ConfigError(
@@ -265,6 +273,7 @@ def _predict_section(
             repository=source.repository,
             revision=source.revision,
             files={domain: file.sha256 for domain, file in samples.dataset.files.items()},
+            simulated=source.simulated,
         ),
         tasks={domain: task.predict_digest() for domain, task in samples.tasks.items()},
         extraction=EXTRACTION,
@@ -290,6 +299,20 @@ def _selection(config: RunConfig, samples: Samples) -> SelectionRecord:
         **{name: getattr(config, name) for name in SELECTION_FIELDS},
         samples=counts,
     )
+
+
+def _given_path(output: Path) -> Path:
+    """The directory that --output names. Raises ConfigError for a name that no directory can have."""
+    try:
+        path = output.expanduser()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.lstat()
+    except (OSError, RuntimeError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise ConfigError(
+            f"--output {output}: cannot be a run directory ({why}); choose another --output"
+        ) from problem
+    return path
 
 
 def _default_path(

@@ -11,11 +11,13 @@ placeholder stays text.
 
 from __future__ import annotations
 
-import json
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
+
+from pydantic_core import to_json
 
 from agentworldbench.observation import without_blank_lines, without_marker
 from agentworldbench.records import DIMENSIONS, Message, Sample
@@ -115,7 +117,7 @@ def fill(template: str, parts: Mapping[str, str]) -> str:
 def messages_sha256(messages: Sequence[Message]) -> str:
     """Hash of a message list: compact JSON of `{"role", "content"}` objects, UTF-8."""
     plain = [{"role": message.role, "content": message.content} for message in messages]
-    return sha256_text(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
+    return hashlib.sha256(to_json(plain)).hexdigest()
 
 
 def judge_prompt_hashes(as_json: bool) -> dict[str, str]:

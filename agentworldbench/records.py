@@ -1,9 +1,8 @@
 """The nouns of the harness as frozen records, and nothing else.
 
-Every layer talks in these types; dicts do not cross module borders. Records that are written to
-disk carry `schema_version`. Failures are values (`Failure`), never exceptions or text: a failed
-prediction or verdict is a record like any other and is counted wherever a score is shown.
-Nothing here imports another module of the package.
+Every layer talks in these types; dicts do not cross module borders. Records that are written to disk carry
+`schema_version`. Failures are values (`Failure`), never exceptions or text: a failed prediction or verdict is
+a record like any other and counts wherever a score is shown. Nothing here imports another module of the package.
 """
 
 from __future__ import annotations
@@ -42,7 +41,8 @@ class FailureKind(StrEnum):
     CONTEXT_OVERFLOW = "context_overflow"
     BAD_REQUEST = "bad_request"
     PROVIDER_ERROR = "provider_error"  # 5xx
-    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"  # 529, or the server says so: too much for it, whoever asks
+    RATE_LIMIT = "rate_limit"  # 429: too much from us
     TIMEOUT = "timeout"
     NETWORK = "network"
     NOT_IN_REPLAY = "not_in_replay"
@@ -59,19 +59,12 @@ class FailureKind(StrEnum):
     UNREACHABLE = "unreachable"
 
 
-FATAL: Final = frozenset(
-    {FailureKind.AUTHENTICATION, FailureKind.MODEL_MISSING, FailureKind.QUOTA, FailureKind.UNREACHABLE}
-)
+FATAL: Final = frozenset(map(FailureKind, ("authentication", "model_missing", "quota", "unreachable")))
 """Kinds that stop the whole run at once."""
 
 TRANSIENT: Final = frozenset(
-    {
-        FailureKind.PROVIDER_ERROR,
-        FailureKind.RATE_LIMIT,
-        FailureKind.TIMEOUT,
-        FailureKind.NETWORK,
-        FailureKind.MALFORMED_RESPONSE,
-    }
+    FailureKind(name)
+    for name in ("provider_error", "overloaded", "rate_limit", "timeout", "network", "malformed_response")
 )
 """Kinds that another attempt may cure: retried within a run, and asked again when a run resumes."""
 
@@ -88,7 +81,8 @@ class Usage(Record):
     """Token counts as the provider reported them; None where it did not say."""
 
     prompt_tokens: int | None = None
-    cached_tokens: int | None = None
+    cached_tokens: int | None = None  # of the prompt, read from the provider's cache
+    cache_write_tokens: int | None = None  # of the prompt, put into it
     completion_tokens: int | None = None
     reasoning_tokens: int | None = None
 
@@ -164,7 +158,6 @@ class Message(Record):
 Thinking = Literal["on", "off", "default"]
 """Whether a model is told to reason before it answers, told not to, or left to its default."""
 
-
 OTHER_SAMPLING: Final = (
     "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "stop"
 )  # fmt: skip
@@ -195,8 +188,8 @@ class Sampling(Record):
 
 
 class Request(Record):
-    """One question to a model. `sample` lets baselines and replays answer without text; a refusal of a
-    `tentative` one, which is asked again for a shorter answer, says nothing of the model yet."""
+    """One question. `sample` lets baselines and replays answer without text; a refusal of a `tentative` one
+    is followed by a shorter one; only with `again_if_empty` a reply that lost its text is asked for again."""
 
     sample: Sample
     messages: tuple[Message, ...]
@@ -205,6 +198,8 @@ class Request(Record):
     repeat: int = 1
     json_schema: dict[str, Any] | None = None
     tentative: bool = False
+    again_if_empty: bool = True
+    read_again: tuple[int, ...] = ()  # a later request begins with so many of these messages
 
 
 class Completion(Record):
@@ -222,6 +217,7 @@ class Completion(Record):
     response_id: str | None = None
     fingerprint: str | None = None
     adapted: dict[str, Any] = {}
+    cache_breakpoints: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -265,7 +261,8 @@ class Asked(Record):
     `max_tokens` was asked for on the ground of `prompt_tokens`: counted by the model's own
     tokenizer, estimated from characters, or named in the server's refusal. `dropped_turns` counts
     the oldest turns that were left out of the history (--context-policy drop-oldest). `prompt_sha256` and
-    `started_at` are None where another program asked and did not say.
+    `started_at` are None where another program asked and did not say. `draw` names the answer in a response
+    cache: records with one draw rest on one answer; `cached_*` is what it took when it was not asked for now.
     """
 
     schema_version: Literal[1] = 1
@@ -288,10 +285,14 @@ class Asked(Record):
     response_id: str | None = None
     fingerprint: str | None = None
     adapted: dict[str, Any] = {}
+    cache_breakpoints: int = 0  # sent for the provider's own cache of prompts
     prompt_sha256: str | None = None
     attempts: tuple[Attempt, ...] = ()
     notes: tuple[str, ...] = ()
     started_at: str | None = None
+    draw: str | None = None
+    cached_usage: Usage | None = None
+    cached_cost_usd: float | None = None
 
 
 class Prediction(Asked):

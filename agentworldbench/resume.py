@@ -20,7 +20,14 @@ from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.models import Model
 from agentworldbench.plan import SELECTION_FIELDS, Plan, Samples, open_samples
-from agentworldbench.run_record import JudgeRecord, PredictSection, RunRecord, SelectionRecord, Session
+from agentworldbench.run_record import (
+    JudgeRecord,
+    PredictSection,
+    RequestLimits,
+    RunRecord,
+    SelectionRecord,
+    Session,
+)
 from agentworldbench.selection import select
 from agentworldbench.store import Store
 from agentworldbench.version import __version__
@@ -29,6 +36,7 @@ _INFORMATION = {
     "predict.data.name",
     "predict.data.repository",
     "predict.data.revision",
+    "predict.data.simulated",
     "predict.model.model",
 }
 _PER_DOMAIN = {"predict.data.files", "predict.tasks", "predict.sampling"}
@@ -39,7 +47,7 @@ def continue_run(store: Store, plan: Plan) -> RunRecord:
     stored = store.read_run()
     judges = tuple(judge.record() for judge in plan.judges)
     session = _session(plan)
-    if stored is not None and not store.has_answers() and _differences(stored.predict, plan.predict):
+    if stored is not None and not store.has_answers() and differences(stored.predict, plan.predict):
         store.set_aside()
         stored = None
     if stored is None:
@@ -55,8 +63,7 @@ def continue_run(store: Store, plan: Plan) -> RunRecord:
     check_selection_grows(plan.path, stored.selection, plan.samples)
     return stored.model_copy(
         update={
-            "protocol": plan.protocol.name,
-            "predict": _grown(stored.predict, plan.predict),
+            "predict": grown(stored.predict, plan.predict),
             "selection": plan.selection,
             "judges": _merged(stored.judges, judges, store),
             "sessions": (*stored.sessions, session),
@@ -75,11 +82,16 @@ def with_facts(run: RunRecord, plan: Plan, asked: Iterable[Model]) -> RunRecord:
     return run.model_copy(update={"sessions": (*run.sessions[:-1], session)})
 
 
-def _grown(old: PredictSection, new: PredictSection) -> PredictSection:
+def grown(old: PredictSection, new: PredictSection) -> PredictSection:
     """The section with the domains of both sides."""
     return old.model_copy(
         update={
-            "data": old.data.model_copy(update={"files": old.data.files | new.data.files}),
+            "data": old.data.model_copy(
+                update={
+                    "files": old.data.files | new.data.files,
+                    "simulated": tuple(dict.fromkeys((*old.data.simulated, *new.data.simulated))),
+                }
+            ),
             "tasks": old.tasks | new.tasks,
             "sampling": old.sampling | new.sampling,
         }
@@ -101,14 +113,15 @@ def _merged(
 
 def check_same_run(path: Path, stored: PredictSection, predict: PredictSection) -> None:
     """Refuse a directory made under another `predict` section, with the fields named. Raises ConfigError."""
-    differences = _differences(stored, predict)
-    if differences:
+    found = differences(stored, predict)
+    if found:
         raise ConfigError(
-            f"{path}: made with another configuration: {'; '.join(differences[:6])}; choose another --output"
+            f"{path}: made with another configuration: {'; '.join(found[:6])}; choose another --output"
         )
 
 
-def _differences(old: PredictSection, new: PredictSection) -> list[str]:
+def differences(old: PredictSection, new: PredictSection) -> list[str]:
+    """Where two sections would lead to other predictions, by field name."""
     return list(_compare(old.model_dump(mode="json"), new.model_dump(mode="json"), "predict"))
 
 
@@ -135,9 +148,9 @@ def check_selection_grows(path: Path, stored: SelectionRecord, samples: Samples)
     old_domains = {domain for domain, count in stored.samples.items() if count}
     missing = old_domains - samples.tasks.keys()
     if not missing:
-        known = [ref for ref in samples.dataset.refs if ref.domain in old_domains]
-        before = select(known, RunConfig.model_validate(_fields(stored)))
-        missing = {ref.id for ref in before} - {ref.id for ref in samples.refs}
+        before = select(samples.dataset.refs, RunConfig.model_validate(_fields(stored)))
+        known = {ref.id for ref in before if ref.domain in old_domains}
+        missing = known - {ref.id for ref in samples.refs}
     if missing:
         raise ConfigError(
             f"{path}: made for a larger selection ({len(missing)} samples or domains would be left out, for example "
@@ -170,6 +183,9 @@ def _session(plan: Plan) -> Session:
         packages=_packages(),
         model_url=plan.predictor.model.url if plan.predictor else None,
         judge_urls={judge.digest(): judge.model.url for judge in plan.judges},
+        prices={model.name: price for model in plan.models if (price := model.price()) and not model.local},
+        max_cost=plan.config.max_cost,
+        limits=RequestLimits(**{name: getattr(plan.config, name) for name in RequestLimits.model_fields}),
         **_git(),
     )
 

@@ -13,15 +13,19 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from agentworldbench.config import RunConfig, make_config
+from agentworldbench.engine.descriptors import connections_that_fit
+from agentworldbench.engine.limiter import MOST
 from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
+from agentworldbench.engine.rates import Ceilings
+from agentworldbench.engine.spending import Ledger, check_prices, open_ledger
 from agentworldbench.errors import ConfigError, Interrupted, StoreError
 from agentworldbench.models import Model
 from agentworldbench.outcome import make_results
@@ -32,8 +36,9 @@ from agentworldbench.readings import both_readings, differences_table
 from agentworldbench.records import Prediction, SampleMetrics, Verdict
 from agentworldbench.render.table import Table
 from agentworldbench.resources import read_dotenv
+from agentworldbench.response_cache import ResponseCache
 from agentworldbench.resume import continue_run, reopen_samples, with_facts
-from agentworldbench.run_record import RunRecord
+from agentworldbench.run_record import RunRecord, judge_names
 from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, locked_store, open_store
@@ -46,11 +51,15 @@ Watcher = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Run:
-    """A run directory, for reading. `results` is None while none have been made."""
+    """A run directory, for reading. `results` is None while none have been made.
+
+    `stopped` says why the session that handed it over ended before all was done (--max-cost).
+    """
 
     path: Path
     record: RunRecord = field(repr=False)
     results: Results | None = field(repr=False)
+    stopped: str | None = None
 
     def predictions(self) -> Iterator[Prediction]:
         """Stored predictions, one at a time."""
@@ -121,9 +130,9 @@ def execute(plan: Plan, watch: Watcher | None = None) -> Run:
     """Carry out a plan: ask what is due, then score. Raises Interrupted when the user stops it."""
     with locked_store(plan.path) as store:
         run = continue_run(store, plan)
-        _work(store, plan, run, watch)
+        stopped = _work(store, plan, run, watch)
         make_results(store, _read_run(store), plan.samples)
-    return load_run(plan.path)
+    return replace(load_run(plan.path), stopped=stopped)
 
 
 def _silent(line: str) -> None:
@@ -141,6 +150,7 @@ def plan_judging(path: Path, config: RunConfig, data: str | None = None, tell: T
     samples = reopen_samples(path, run, data)
     protocol = PROTOCOLS[config.protocol]
     judges = make_judges(config, protocol, samples.tasks, tell)
+    check_prices(config, [judge.model for judge in judges], [str(run.predict.model["model"])])
     return Plan(config, protocol, samples, None, judges, path, run.predict, run.selection)
 
 
@@ -163,7 +173,8 @@ def explain_run(path: Path, data: str | None = None) -> list[Table]:
     store = open_store(path)
     run = _read_run(store)
     groups = by_domain(reopen_samples(path, run, data).refs)
-    return [differences_table(judge.model, both_readings(store, groups, judge)) for judge in run.judges]
+    called = judge_names(run.judges)
+    return [differences_table(called[one.digest], both_readings(store, groups, one)) for one in run.judges]
 
 
 def _read_run(store: Store) -> RunRecord:
@@ -173,19 +184,72 @@ def _read_run(store: Store) -> RunRecord:
     return run
 
 
-def _work(store: Store, plan: Plan, run: RunRecord, watch: Watcher | None) -> None:
+def _work(store: Store, plan: Plan, run: RunRecord, watch: Watcher | None) -> str | None:
+    """One session of work; what it left undone for want of money, or None."""
     config = plan.config
-    patience = Patience(config.max_connections, config.max_retries, config.retry_failed)
+    notices = [*store.notices(), *_strays(store, plan)]
+    patience = Patience(
+        config.max_connections,
+        config.max_retries,
+        config.retry_failed,
+        Ceilings(config.requests_per_minute, config.tokens_per_minute),
+        Ceilings(config.judge_requests_per_minute, config.judge_tokens_per_minute),
+        most=_connections(config, plan.models, notices),
+    )
     progress = Progress(watch)
-    progress.notices = store.notices()
-    run_in_thread(lambda: _session(store, plan, run, patience, progress))
+    earlier = {judge.digest: run.price(judge.model) for judge in run.judges}
+    earlier[""] = run.price(str(run.predict.model["model"]))
+    ledger = open_ledger(config, plan.predictor, plan.judges, store, plan.samples.refs, earlier)
+    progress.notices = [*notices, *([f"Limit: {ledger.told()}."] if ledger.limit else [])]
+    run_in_thread(lambda: _session(store, plan, run, patience, progress, ledger))
+    return ledger.closing() if ledger.stopped else None
 
 
-async def _session(store: Store, plan: Plan, run: RunRecord, patience: Patience, progress: Progress) -> None:
-    pipeline = Pipeline(plan.samples.dataset, store, plan.predictor, plan.judges, patience, progress)
+def _strays(store: Store, plan: Plan) -> Iterator[str]:
+    """A line where records are of samples that the run is not about: another program wrote them, or a person."""
+    known = {ref.id for ref in plan.samples.refs}
+    for journal in (store.predictions, store.verdicts):
+        count = sum(isinstance(key, tuple) and key[0] not in known for key in journal.keys())  # noqa: SIM118
+        if count:
+            yield f"{journal.path}: {count} records are of samples that this run does not have, and are left out"
+
+
+def _connections(config: RunConfig, models: list[Model], notices: list[str]) -> int:
+    """How many connections an endpoint can have; a line to `notices` where the system allows fewer than wanted.
+
+    Model and judges keep connections of their own, also where they share an endpoint and its limit.
+    """
+    keeping = sum(model.endpoint is not None for model in models) or 1
+    wanted = config.max_connections or MOST
+    each = max(1, connections_that_fit(wanted * keeping) // keeping)
+    if each < wanted:
+        notices.append(
+            f"The system lets this process open few files: at most {each} connections at an endpoint "
+            "(`ulimit -n` shows the limit, an administrator moves it)."
+        )
+    return each
+
+
+async def _session(
+    store: Store, plan: Plan, run: RunRecord, patience: Patience, progress: Progress, ledger: Ledger
+) -> None:
+    folder = plan.config.cache
+    cache = ResponseCache(folder.expanduser(), progress.notices.append) if folder else None
+    pipeline = Pipeline(
+        plan.samples.dataset,
+        store,
+        plan.predictor,
+        plan.judges,
+        patience,
+        progress,
+        cache=cache,
+        ledger=ledger,
+    )
     units, questions = pipeline.due(plan.samples.refs)
-    progress.begin(len(units), len(questions))
     try:
+        if cache:
+            await cache.open()
+        progress.begin(len(units), len(questions))
         asked = [plan.predictor.model] if units and plan.predictor else []
         asked += [judge.model for judge in plan.judges if any(one.judge is judge for one in questions)]
         for model in asked:
@@ -195,9 +259,12 @@ async def _session(store: Store, plan: Plan, run: RunRecord, patience: Patience,
             store.write_run(with_facts(run, plan, asked))
             store.forget_results()
         await pipeline.run(plan.samples.refs, plan.config.seed)
+        ledger.left = [one.job for some in pipeline.due(plan.samples.refs) for one in some]
         if asked:
             store.write_run(with_facts(run, plan, asked))  # limits may have been learned meanwhile
     finally:
+        if cache:
+            await cache.close()
         await _close(plan.models)
 
 
@@ -223,7 +290,11 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     def target() -> None:
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(main())
+                try:
+                    runner.run(main())
+                finally:
+                    if interrupted:
+                        ended.set()  # closing the loop waits for look-ups of host names, for minutes maybe
         except BaseException as problem:  # noqa: BLE001 - handed over to the calling thread
             failure.append(problem)
         finally:

@@ -8,10 +8,13 @@ Only `store.py` reads and writes this record.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field
 
+from agentworldbench.prices import Price
 from agentworldbench.records import Record
 
 ContextPolicy = Literal["error", "drop-oldest"]
@@ -50,12 +53,13 @@ class ModelFacts(Record):
 
 
 class DataSection(Record):
-    """The data set: its hashes decide, its name and revision inform."""
+    """The data set: its hashes decide, the rest informs. `simulated` names domains without a real environment."""
 
     name: str
     repository: str | None
     revision: str | None
     files: dict[str, str]
+    simulated: tuple[str, ...] = ()
 
 
 class PredictSection(Record):
@@ -76,7 +80,8 @@ class PredictSection(Record):
 
 
 class SelectionRecord(Record):
-    """Which samples, and what is needed to find them again; `samples` counts them by domain."""
+    """Which samples, and what is needed to find them again; `samples` counts them by domain. `shard` says which
+    part of what the other fields select this is (None: all of it)."""
 
     data: str
     tasks: tuple[str, ...]
@@ -85,6 +90,7 @@ class SelectionRecord(Record):
     sample_id: tuple[str, ...]
     seed: int | None
     samples: dict[str, int]
+    shard: str | None = None
 
 
 class JudgeRecord(Record):
@@ -107,8 +113,36 @@ class JudgeRecord(Record):
     max_context: int | None
 
 
+def judge_names(judges: Iterable[JudgeRecord]) -> dict[str, str]:
+    """What each judge of a run is called, by digest: its model, and as much more as tells it from the others."""
+    known, names = list(judges), dict[str, str]()
+    for form in ("{0.model}", "{0.model} ({0.protocol})", "{0.model} ({0.protocol}, {0.digest})"):
+        called = Counter(form.format(one) for one in known)
+        for one in known:
+            if called[form.format(one)] == 1:
+                names.setdefault(one.digest, form.format(one))
+    return {one.digest: names[one.digest] for one in known}
+
+
+class RequestLimits(Record):
+    """The limits that a session was given. None: no ceiling; of `max_connections`: found out as it went."""
+
+    max_connections: int | None
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    judge_requests_per_minute: int | None
+    judge_tokens_per_minute: int | None
+    max_retries: int
+    timeout: float
+    stream: bool = False
+    judge_stream: bool = False
+
+
 class Session(Record):
-    """One session of work: when, with which harness and packages, and where the models were."""
+    """One session of work: when, with which harness and packages, and where the models were.
+
+    `prices` are those in force, by model string; `max_cost` is the limit in USD that it kept to.
+    """
 
     started_at: str
     harness: str
@@ -119,10 +153,14 @@ class Session(Record):
     judge_urls: dict[str, str | None]
     model_facts: ModelFacts | None = None
     judge_facts: dict[str, ModelFacts] = Field(default_factory=dict)
+    prices: dict[str, Price] = Field(default_factory=dict)
+    max_cost: float | None = None
+    limits: RequestLimits | None = None
 
 
 class RunRecord(Record):
-    """The whole of `run.json`."""
+    """The whole of `run.json`. `protocol` is that of the first session: it says how the rule metrics are headed.
+    A judge that is added has its own, and heads no numbers but its own."""
 
     schema_version: Literal[1] = 1
     created_at: str
@@ -131,3 +169,8 @@ class RunRecord(Record):
     selection: SelectionRecord
     judges: tuple[JudgeRecord, ...]
     sessions: tuple[Session, ...]
+
+    def price(self, model: str) -> Price | None:
+        """The price of a model string in the last session that knew one."""
+        known = (session.prices.get(model) for session in reversed(self.sessions))
+        return next(filter(None, known), None)

@@ -128,6 +128,10 @@ class Store:
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         self._replace(name, [text.encode("utf-8")])
 
+    def replace_journal(self, name: str, lines: Iterable[bytes]) -> None:
+        """Replace a journal by whole lines, atomically; the directory must be opened again to read it."""
+        self._replace(name, lines)
+
     def write_metrics(self, records: Iterable[SampleMetrics]) -> None:
         """Replace `metrics.jsonl` atomically."""
         self._replace(
@@ -160,9 +164,21 @@ class Store:
         self.verdicts.close()
 
 
+def _sign(owner: Path) -> None:
+    """Say whose directory it is now. Raises StoreError when the disk refuses."""
+    try:
+        owner.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
+    except OSError as problem:
+        raise StoreError(f"{owner}: cannot be written ({problem.strerror})") from problem
+
+
 def open_store(path: Path) -> Store:
     """Open a run directory for reading. Raises ConfigError when it is none."""
-    if not (path / "run.json").is_file():
+    try:
+        found = (path / "run.json").is_file()
+    except OSError as problem:
+        raise ConfigError(f"{path}: cannot be a run directory ({problem.strerror})") from problem
+    if not found:
         raise ConfigError(f"{path}: no run.json there; give the directory of a run")
     return Store(path)
 
@@ -193,8 +209,8 @@ def locked_store(path: Path) -> Iterator[Store]:
         raise StoreError(f"{path}: cannot be used as a run directory ({problem.strerror})") from problem
     try:
         owner = path / "run.owner"
-        owner.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
         try:
+            _sign(owner)
             store = Store(path)
             try:
                 yield store

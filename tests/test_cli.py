@@ -234,7 +234,21 @@ def words_of(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "words",
-    ["", "run", "infer", "judge", "score", "export official", "tasks", "data info", "leaderboard show"],
+    [
+        "",
+        "run",
+        "infer",
+        "judge",
+        "score",
+        "estimate",
+        "export official",
+        "tasks",
+        "data info",
+        "data show",
+        "leaderboard show",
+        "runs list",
+        "runs merge",
+    ],
 )
 def test_help_is_pinned(tmp_path: Path, words: str) -> None:
     done = run_awb(*words.split(), "--help", cwd=tmp_path, env={"COLUMNS": "100", "TERMINAL_WIDTH": "100"})

@@ -68,7 +68,7 @@ def test_a_vllm_server(awb: HereAwb) -> None:
     assert rows["price"][1] == "unknown: costs are reported as unknown"
     assert len(chats) == 1, "one cheap request"
     assert chats[0]["chat_template_kwargs"] == {"enable_thinking": True}
-    assert "0 faults" in done.err
+    assert ", 0 faults" in done.err
 
 
 def test_model_and_judge_are_looked_at_apart(awb: HereAwb) -> None:
@@ -122,6 +122,7 @@ def test_a_server_that_is_not_there_is_a_fault(awb: HereAwb) -> None:
     assert row[0] == "reachable"
     assert row[1][0] == "FAULT"
     assert "is the server running" in row[1][1]
+    assert done.err.endswith(", 1 fault\n")
 
 
 @pytest.mark.parametrize("models", [401, [{"id": "m"}]])

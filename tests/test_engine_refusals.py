@@ -64,7 +64,7 @@ def together(model: FakeModel, samples: int, prompt: int = 2000) -> list[Asked |
     limiter = Limiter(samples)
 
     async def asker(model: Model, request: Request) -> Answer:
-        return await ask(model, request, limiter, 0, Progress())
+        return await ask(model, request, limiter.slot(), 0, Progress())
 
     async def all_of_them() -> list[Asked | Unsent]:
         return await asyncio.gather(*(ask_within(model, request, Room(LEAST), asker) for _ in range(samples)))

@@ -16,6 +16,7 @@ from agentworldbench.config import make_config
 from agentworldbench.errors import AwbError, ConfigError, CredentialsError, EndpointError
 from agentworldbench.models import Connection, create_model
 from agentworldbench.plan import make_plan
+from agentworldbench.prices import FREE
 from agentworldbench.records import Sampling
 from agentworldbench.texts import sha256_text
 from tests.helpers.asking import TASKS
@@ -34,7 +35,7 @@ ROUTES = [
 def test_a_name_leads_to_the_engine(name: str, backend: str, source: str) -> None:
     model = create_model(name, Connection(), TASKS)
     assert model.identity() == {"backend": backend, "name": source, "args": {}}
-    assert (model.name, model.local, model.url, model.price()) == (name, True, None, (0.0, 0.0))
+    assert (model.name, model.local, model.url, model.price()) == (name, True, None, FREE)
     assert model.endpoint != create_model(name, Connection(), TASKS).endpoint, "an engine is its own"
 
 

@@ -266,7 +266,7 @@ def test_a_model_without_price_has_no_cost_and_a_known_one_has(talk: Talk) -> No
     assert isinstance(outcome, Completion)
     assert isinstance(silent, Completion)
     assert prices is not None
-    assert outcome.cost_usd == pytest.approx(1000 * prices[0] + 100 * prices[1])
+    assert outcome.cost_usd == pytest.approx(1000 * prices.prompt + 100 * prices.completion)
     assert silent.cost_usd is None, "a cost that was not reported is not 0"
 
 

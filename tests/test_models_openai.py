@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from agentworldbench.errors import CredentialsError
 from agentworldbench.models import Connection, create_model
 from agentworldbench.models import adapt as adapt_module
-from agentworldbench.models.failures import MAX_WAIT, retry_after
+from agentworldbench.models.waiting import MAX_WAIT, retry_after
 from agentworldbench.records import Completion, Sampling
 from tests.helpers.asking import (
     KEY,

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from agentworldbench.config import make_config
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.results import failure_table, judge_table, rule_table, run_tables
 from agentworldbench.render.table import percent, points, share
-from agentworldbench.run import Run, evaluate
+from agentworldbench.run import Run, evaluate, explain_run, judge_run
+from agentworldbench.run_record import judge_names
 from agentworldbench.stats.results import Results
 from tests.helpers.official_folder import make_official_folder
+from tests.helpers.own_prompts import use_prompts
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer
 from tests.helpers.whole_runs import good, kind_of_call, options
 
@@ -190,6 +193,63 @@ def test_a_partial_run_says_so_in_every_title(results: Results) -> None:
     assert not any("PARTIAL" in table.title for table in whole)
     partial = run_tables(results.model_copy(update={"complete": False}))
     assert all("PARTIAL: not all samples have been asked" in partial[place].title for place in (0, 2))
+
+
+NAMES = [
+    (["builtin"], ["m"]),
+    (["builtin", "official"], ["m (builtin)", "m (official)"]),
+    (["builtin", "builtin", "official"], ["m (builtin, d0)", "m (builtin, d1)", "m (official)"]),
+]
+
+
+@pytest.mark.parametrize(("protocols", "names"), NAMES)
+def test_judges_of_one_model_are_told_apart(protocols: list[str], names: list[str], results: Results) -> None:
+    (judge,) = results.judges
+    same = [
+        judge.judge.model_copy(update={"model": "m", "digest": f"d{number}", "protocol": protocol})
+        for number, protocol in enumerate(protocols)
+    ]
+    other = judge.judge.model_copy(update={"model": "another", "digest": "d9"})
+    called = judge_names([*same, other])
+    assert called == {**{f"d{number}": name for number, name in enumerate(names)}, "d9": "another"}
+    several = results.model_copy(
+        update={"judges": tuple(judge.model_copy(update={"judge": one}) for one in (*same, other))}
+    )
+    titles = [table.title for table in run_tables(several)]
+    assert len(set(titles)) == len(titles)
+    assert all(any(f" by {name}" in title for title in titles) for name in called.values())
+    failures = failure_table(several)
+    assert failures is not None
+    assert [row[0] for row in failures.rows[1:]] == [f"judge {name}" for name in called.values()]
+
+
+def test_a_later_judge_of_another_protocol_changes_no_number_but_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_prompts(monkeypatch)
+    make_official_folder(tmp_path / "data", domains=("os",), trajectories=8)
+    with ScriptedServer(some_fail) as server:
+        before = evaluate(**options(server, tmp_path / "run", tmp_path / "data", judge_attempts=1)).results
+        words = {"judge": "openai-api/judge", "judge_base_url": server.base_url, "protocol": "official"}
+        run = judge_run(tmp_path / "run", make_config(words))
+    after = run.results
+    assert before is not None and after is not None
+    assert (run.record.protocol, after.protocol, after.policy) == ("builtin", "builtin", "floor")
+    assert rule_table(after) == rule_table(before)
+    assert any(before.predictions.failures.values()), "floor and exclude must not be one"
+    assert after.judges[0] == before.judges[0]
+    assert [table.title for table in run_tables(after)][:4] == [
+        f"{head} by openai-api/judge ({protocol}){tail}"
+        for protocol in ("builtin", "official")
+        for head, tail in (
+            ("Judge scores of openai-api/world", " — data folder data, 1 of 7 domains"),
+            ("The same replies, read both ways,", ""),
+        )
+    ]
+    assert [table.title for table in explain_run(tmp_path / "run")] == [
+        f"Where the two readings differ, by openai-api/judge ({protocol})"
+        for protocol in ("builtin", "official")
+    ]
 
 
 def test_nothing_failed_is_no_table(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress, Stage
 from agentworldbench.records import Usage
 from agentworldbench.render.table import printable
@@ -37,6 +38,7 @@ def display(mode: str) -> Iterator[Watcher]:
 def _plain() -> Iterator[Watcher]:
     last = time.monotonic()
     latest: list[Progress] = []
+    told: list[str] = []
     lock = threading.Lock()
 
     def watch(progress: Progress) -> None:
@@ -45,6 +47,9 @@ def _plain() -> Iterator[Watcher]:
             if not latest:
                 _say(opening(progress))
                 latest.append(progress)
+                told.extend(progress.notices)
+            for line in new_notices(progress, told):
+                _say(line)
             if time.monotonic() - last >= PLAIN_SECONDS:
                 last = time.monotonic()
                 _say(status(progress))
@@ -62,6 +67,7 @@ def _live() -> Iterator[Watcher]:
     from rich.text import Text
 
     latest: list[Progress] = []
+    told: list[str] = []
 
     def block() -> Text:
         if not latest:
@@ -74,6 +80,9 @@ def _live() -> Iterator[Watcher]:
         if not latest:
             console.print(Text(opening(progress)))
             latest.append(progress)
+            told.extend(progress.notices)
+        for line in new_notices(progress, told):
+            console.print(Text(printable(line)))
 
     try:
         with Live(get_renderable=block, console=console, refresh_per_second=4, transient=True):
@@ -90,6 +99,13 @@ def opening(progress: Progress) -> str:
     if not predictions and not verdicts:
         lines[-1] = "Nothing to ask: every prediction and verdict of this run is already stored."
     return "\n".join(lines)
+
+
+def new_notices(progress: Progress, told: list[str]) -> list[str]:
+    """Lines for the user that came since `told`, which takes them over."""
+    new = progress.notices[len(told) :]
+    told += new
+    return new
 
 
 def status(progress: Progress) -> str:
@@ -113,11 +129,17 @@ def live_lines(progress: Progress) -> list[str]:
     if progress.verdicts.total:
         lines.append(_bar("verdicts", progress.verdicts))
     left = progress.seconds_left
-    tail = [f"{progress.in_flight} in flight", *_spending(progress), duration(progress.elapsed)]
+    tail = [*map(connections, progress.limiters), *_spending(progress), duration(progress.elapsed)]
     lines.append("  " + " · ".join([*tail, f"about {duration(left)} left"] if left else tail))
     if progress.retries:
         lines.append(printable(f"  {progress.retries} retries, last {progress.last_retry}")[:150])
     return lines
+
+
+def connections(limiter: Limiter) -> str:
+    """How many requests are in flight at an endpoint, of how many that may be, and what keeps them few."""
+    use = f"{limiter.in_flight}/{limiter.limit} in flight"
+    return f"{use} ({limiter.why})" if limiter.why else use
 
 
 def _began(progress: Progress) -> bool:
@@ -126,12 +148,16 @@ def _began(progress: Progress) -> bool:
 
 
 def _stage(name: str, stage: Stage) -> str:
-    return f"{name} {stage.finished}/{stage.total}{_failed(stage)}"
+    return f"{name} {stage.finished}/{stage.total}{_recalled(stage)}{_failed(stage)}"
 
 
 def _bar(name: str, stage: Stage) -> str:
     filled = round(24 * stage.finished / stage.total) if stage.total else 24
-    return f"  {name:<12}{'█' * filled}{'░' * (24 - filled)} {stage.finished}/{stage.total}{_failed(stage)}"
+    return f"  {name:<12}{'█' * filled}{'░' * (24 - filled)} {stage.finished}/{stage.total}{_recalled(stage)}{_failed(stage)}"
+
+
+def _recalled(stage: Stage) -> str:
+    return f" ({stage.recalled} from the cache)" if stage.recalled else ""
 
 
 def _failed(stage: Stage) -> str:

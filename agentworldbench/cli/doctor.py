@@ -31,20 +31,26 @@ def doctor(values: dict[str, Any], config_file: Path | None) -> None:
     from agentworldbench.cli.output import print_tables
     from agentworldbench.config import make_config
     from agentworldbench.doctor import examine, states
+    from agentworldbench.render.table import printable
     from agentworldbench.run import run_in_thread
 
     config = make_config(values, config_file)
     checkups: list[Checkup] = []
 
     async def work() -> None:
-        checkups.extend(await examine(config, lambda line: typer.echo(line, err=True)))
+        checkups.extend(await examine(config, lambda line: typer.echo(printable(line), err=True)))
 
     run_in_thread(work)
     print_tables([_table(checkup) for checkup in checkups])
     counts = states(checkups)
-    typer.echo(f"\n{counts['ok']} ok, {counts['warning']} warnings, {counts['fault']} faults", err=True)
+    found = (_counted(counts[state], state) for state in ("warning", "fault"))
+    typer.echo(f"\n{counts['ok']} ok, {', '.join(found)}", err=True)
     if counts["fault"]:
         raise typer.Exit(2)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _table(checkup: Checkup) -> Table:

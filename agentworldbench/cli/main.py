@@ -1,11 +1,13 @@
 """The command `awb`: registers the groups, and turns expected errors into one line and an exit code.
 
 Exit codes: 0 ok, 1 a bug or I/O failure, 2 usage, configuration, credentials or unreachable
-endpoint, 3 below the coverage asked for, 5 quota exhausted, 130 interrupted.
+endpoint, 3 below the coverage asked for, 4 --max-cost reached, 5 quota exhausted, 130 interrupted (by
+Ctrl-C, SIGTERM or SIGHUP alike: one number for "stopped, the same command continues").
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -14,9 +16,10 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
-from agentworldbench.cli import data, doctor, export, leaderboard, run, tasks
+from agentworldbench.cli import data, doctor, estimate, export, leaderboard, run, runs, tasks
 from agentworldbench.cli.lazy import LazyGroup
-from agentworldbench.errors import AwbError, Interrupted
+from agentworldbench.cli.streams import last_words, let_go, prepare_streams
+from agentworldbench.errors import AwbError, Interrupted, StoreError
 from agentworldbench.resources import read_dotenv
 from agentworldbench.version import __version__
 
@@ -34,6 +37,8 @@ app = typer.Typer(
 )
 run.register(app)
 doctor.register(app)
+estimate.register(app)
+app.add_typer(runs.app, name="runs")
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(data.app, name="data")
 app.add_typer(export.app, name="export")
@@ -42,6 +47,9 @@ app.add_typer(leaderboard.app, name="leaderboard")
 
 # Typer brings click along under a name of its own; this is click's class for wrong usage.
 _UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
+_THE_MACHINES = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES}
+_THE_MACHINES |= {errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EFBIG}
+"""Errors of files and disks that are no bug of ours, wherever they come up."""
 
 
 def _version(wanted: bool) -> None:
@@ -59,9 +67,25 @@ def about(
     """Evaluation harness for AgentWorldBench, the benchmark of language world models."""
 
 
+def command() -> NoReturn:
+    """Entry point of the command line, in a process of its own."""
+    prepare_streams()
+    try:
+        main()
+    except SystemExit as ended:
+        code = last_words(ended.code)
+    # Taking libraries apart takes seconds, and the look-up of a host's name cannot be broken off. Engines
+    # in this process end processes of their own on the way out.
+    if code == Interrupted.exit_code and "torch" not in sys.modules:
+        os._exit(code)
+    sys.exit(code)
+
+
 def main() -> NoReturn:
-    """Entry point of the command line."""
-    signal.signal(signal.SIGTERM, _terminate)
+    """Read the words of the command line, do what they say, and exit; for callers that go on living."""
+    signal.signal(signal.SIGTERM, _stop)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else: nohup
+        signal.signal(signal.SIGHUP, _stop)
     try:
         read_dotenv()
         # Not standalone: wrong usage is told in one line here, not in Typer's block of lines.
@@ -73,8 +97,12 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         code = Interrupted.exit_code
     except (BrokenPipeError, SystemExit):  # the reader is gone; Typer exits where it sees that first
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go(sys.stdout)
         code = 0
+    except OSError as problem:
+        if problem.errno not in _THE_MACHINES:
+            raise
+        code = _complain(StoreError(f"{problem.filename or 'input or output'}: {problem.strerror}"))
     sys.exit(code)
 
 
@@ -98,10 +126,10 @@ def _correct(problem: typer.BadParameter) -> int:
     return problem.exit_code
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """SIGTERM stops a run as Ctrl-C does: what is in flight is given up, what is done stays."""
+def _stop(number: int, frame: FrameType | None) -> None:
+    """SIGTERM, and a terminal that is closed, stop a run as Ctrl-C does: what is done stays."""
     raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
-    main()
+    command()

@@ -116,6 +116,7 @@ def _metavar(name: str, kind: Any, choices: tuple[str, ...]) -> str | None:
         return None
     known = {"model": "MODEL", "judge": "MODEL", "limit": "N|F|A-B", "tasks": "DOMAINS", "data": "DATA"}
     known |= {"model_args": "K=V,…", "gen_kwargs": "K=V,…", "batch_size": "N|auto"}
+    known |= {"price": "MODEL=IN,OUT", "output_tokens": "LOW-HIGH", "judge_output_tokens": "LOW-HIGH"}
     if name in known:
         return known[name]
     if choices:

@@ -1,4 +1,4 @@
-"""Prints tables to standard output, as wide as the terminal, in colour only where it is one."""
+"""Prints tables, to standard output unless that is for programs, as wide as the terminal, in colour only where it is one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LOG_WIDTH = 120
 """Columns where standard output is no terminal."""
 
 
-def print_tables(tables: Sequence[Table], form: str = "table") -> None:
-    """Print as `table` (aligned text) or `md` (Markdown)."""
-    terminal = sys.stdout.isatty()
+def print_tables(tables: Sequence[Table], form: str = "table", err: bool = False) -> None:
+    """Print as `table` (aligned text) or `md` (Markdown), with `err` to standard error."""
+    terminal = (sys.stderr if err else sys.stdout).isatty()
     width = shutil.get_terminal_size((80, 24)).columns if terminal else LOG_WIDTH
     for number, table in enumerate(tables):
         text = table.to_markdown() if form == "md" else table.to_text(width, colour=terminal)
-        typer.echo(("\n" if number else "") + text, nl=False)
+        typer.echo(("\n" if number else "") + text, nl=False, err=err)

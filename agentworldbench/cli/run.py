@@ -12,8 +12,10 @@ import typer
 
 from agentworldbench.cli.lazy import later
 from agentworldbench.cli.official import option, parameters
+from agentworldbench.cli.streams import let_go
 
 if TYPE_CHECKING:
+    from agentworldbench.cli.events import Events
     from agentworldbench.config import RunConfig
     from agentworldbench.plan import Plan
     from agentworldbench.run import Run
@@ -32,16 +34,16 @@ def register(app: typer.Typer) -> None:
         annotation=Annotated[Path | None, _RunArgument],
     )
     app.command("run", short_help="Evaluate a model: predict, judge, score.")(
-        later(["predict", "judge"], run)
+        later(["predict", "judge", "events"], run)
     )
     app.command("infer", short_help="Predict only; judge later.")(
-        later(["predict"], infer, *parameters("infer"))
+        later(["predict", "events"], infer, *parameters("infer"))
     )
     data = inspect.Parameter(
         "data", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, _MovedData]
     )
     app.command("judge", short_help="Judge the stored predictions of a run.")(
-        later(["judge"], judge, path, data, *parameters("judge"))
+        later(["judge", "events"], judge, path, data, *parameters("judge"))
     )
     app.command("score", short_help="Compute metrics and results of a run again.")(score)
 
@@ -51,29 +53,35 @@ def run(values: dict[str, Any], config_file: Path | None) -> None:
 
     The same command resumes a stopped run; finished answers are never asked for again.
     """
+    from agentworldbench.cli.events import events
     from agentworldbench.config import make_config
 
-    _evaluate(make_config(values, config_file))
+    with events(_wants_events(values)) as stream:
+        _evaluate(make_config(values, config_file), stream)
 
 
 def infer(values: dict[str, Any], config_file: Path | None, **given: Any) -> None:
     """Predict only; judge the stored predictions later with `awb judge RUN`."""
+    from agentworldbench.cli.events import events
     from agentworldbench.cli.official import in_our_words, make_official_config
 
-    asked = in_our_words("infer", {**values, "no_judge": True}, given, _say)
-    _evaluate(make_official_config(asked, config_file, _say))
+    with events(_wants_events(values)) as stream:
+        asked = in_our_words("infer", {**values, "no_judge": True}, given, _say)
+        _evaluate(make_official_config(asked, config_file, _say), stream)
 
 
 def judge(values: dict[str, Any], config_file: Path | None, **given: Any) -> None:
     """Judge the stored predictions of a run; a further judge stands beside the earlier ones."""
+    from agentworldbench.cli.events import events
     from agentworldbench.cli.official import in_our_words, make_official_config, run_directory, write_judged
     from agentworldbench.run import plan_judging
 
-    asked = in_our_words("judge", values, given, _say)
-    config = make_official_config(asked, config_file, _say)
-    path, data = run_directory(asked, _say)
-    plan = plan_judging(path, config, data, _say)
-    _carry_out(plan, lambda: write_judged(plan, data, _say) if asked.used else None)
+    with events(_wants_events(values)) as stream:
+        asked = in_our_words("judge", values, given, _say)
+        config = make_official_config(asked, config_file, _say)
+        path, data = run_directory(asked, _say)
+        plan = plan_judging(path, config, data, _say)
+        _carry_out(plan, stream, lambda: write_judged(plan, data, _say) if asked.used else None)
 
 
 def score(
@@ -86,33 +94,47 @@ def score(
     predictions: Annotated[Path | None, option("score", "predictions")] = None,
     data_dir: Annotated[Path | None, option("score", "data_dir")] = None,
     output_dir: Annotated[Path | None, option("score", "output_dir")] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Events for programs on standard output; tables go to standard error."),
+    ] = False,
 ) -> None:
     """Compute metrics and results again from what a run has stored; no model is asked."""
+    from agentworldbench.cli.events import events
     from agentworldbench.cli.official import in_our_words, run_directory, script_tables
     from agentworldbench.cli.output import print_tables
     from agentworldbench.run import explain_run, score_run
 
     given = {"run_path": run_path, "data": data}
     given |= {"predictions": predictions, "data_dir": data_dir, "output_dir": output_dir}
-    asked = in_our_words("score", {}, given, _say)
-    as_printed = script_tables(asked)
-    path, data = run_directory(asked, _say)
-    if as_printed:
-        print_tables(as_printed)
-        typer.echo()
-    _print_tables(score_run(path, data))
-    if explain:
-        typer.echo()
-        print_tables(explain_run(path, data))
+    with events(as_json) as stream:
+        asked = in_our_words("score", {}, given, _say)
+        as_printed = script_tables(asked)
+        path, data = run_directory(asked, _say)
+        if as_printed:
+            print_tables(as_printed, err=as_json)
+            typer.echo(err=as_json)
+        finished = score_run(path, data)
+        _print_tables(finished, stream)
+        if explain:
+            typer.echo(err=as_json)
+            print_tables(explain_run(path, data), err=as_json)
+        stream.results(finished)
 
 
-def _evaluate(config: RunConfig) -> None:
+def _wants_events(values: dict[str, Any]) -> bool:
+    """Whether --json stands on the command line; a configuration file is heard once it is read."""
+    return bool(values.get("json_events"))
+
+
+def _evaluate(config: RunConfig, stream: Events) -> None:
     from agentworldbench.plan import make_plan
 
-    _carry_out(make_plan(config, _say))
+    stream.wanted |= config.json_events
+    _carry_out(make_plan(config, _say), stream)
 
 
-def _carry_out(plan: Plan, then: Callable[[], None] = lambda: None) -> None:
+def _carry_out(plan: Plan, stream: Events, then: Callable[[], None] = lambda: None) -> None:
     from agentworldbench.cli.display import display
     from agentworldbench.errors import EndpointError
     from agentworldbench.run import execute
@@ -121,12 +143,14 @@ def _carry_out(plan: Plan, then: Callable[[], None] = lambda: None) -> None:
         return
     try:
         with display(plan.config.display) as watch:
-            finished = execute(plan, watch)
+            finished = execute(plan, stream.watcher(plan, watch))
     except EndpointError:
         _say_server(plan.config)
         raise
     then()
-    _report(finished, plan.config)
+    stream.last_progress()
+    stream.results(finished)
+    _report(finished, plan.config, stream)
 
 
 def _say_server(config: RunConfig) -> None:
@@ -139,6 +163,7 @@ def _say_server(config: RunConfig) -> None:
 
 def _announce(plan: Plan) -> bool:
     """Say what will be done and what it may cost; True when the command ends here (dry run)."""
+    from agentworldbench.cli.estimate import brief_lines
     from agentworldbench.errors import ConfigError
     from agentworldbench.estimate import estimate
 
@@ -148,21 +173,15 @@ def _announce(plan: Plan) -> bool:
     if not plan.judges:
         _say("No --judge: predictions and rule metrics only; nothing is spent on judging.")
     _say(f"Run directory: {plan.path}")
-    total = 0.0
-    for stage in estimate(plan):
-        if stage.local or not stage.requests:
-            continue
-        cost = "no price known" if stage.usd is None else f"about {stage.usd:.2f} USD at 2,000 tokens a reply"
-        _say(
-            f"Estimate, {stage.stage} with {stage.model}: {stage.requests} requests, "
-            f"about {stage.prompt_tokens:,} prompt tokens, {cost}"
-        )
-        total += stage.usd or 0.0
+    made = estimate(plan)
+    for line in brief_lines(made):
+        _say(line)
+    total = min(made.usd_high, plan.config.max_cost or made.usd_high)
     if plan.config.dry_run:
         _say("Dry run: nothing was asked.")
         return True
     ask = total > ASK_ABOVE_USD and not plan.config.yes and sys.stdin.isatty()
-    if ask and not typer.confirm(f"This may cost about {total:.0f} USD. Go on?", err=True):
+    if ask and not typer.confirm(f"This may cost up to {total:.0f} USD. Go on?", err=True):
         raise ConfigError("not started; --yes skips the question, --limit makes the run smaller")
     return False
 
@@ -178,18 +197,26 @@ def _data_line(plan: Plan) -> str:
     return f"Data: {name}{revision}. Samples: {counts}."
 
 
-def _report(finished: Run, config: RunConfig) -> None:
-    _print_tables(finished)
+def _report(finished: Run, config: RunConfig, stream: Events) -> None:
     results = finished.results
     if results is None:
         return
+    try:
+        _print_tables(finished, stream)
+    except BrokenPipeError:  # `| head`: what the run came to is still told by the exit code
+        let_go(sys.stdout)
     if not any(results.predictions.predicted.values()):
         _say(f"Note: no sample has a prediction; the failures stand in {finished.path / 'predictions.jsonl'}")
     for judge in results.judges:
         if not judge.micro.scored:
             _say(
-                f"Note: judge {judge.judge.model} gave no verdict; its replies stand in {finished.path / 'verdicts.jsonl'}"
+                f"Note: judge {results.judge_names[judge.judge.digest]} gave no verdict; its replies stand in "
+                f"{finished.path / 'verdicts.jsonl'}"
             )
+    if finished.stopped:
+        stream.warn(finished.stopped)
+        _say(f"awb: {finished.stopped}")
+        raise typer.Exit(4)
     if config.fail_on_error is None:
         return
     if results.judges:
@@ -203,21 +230,23 @@ def _report(finished: Run, config: RunConfig) -> None:
         raise typer.Exit(3)
 
 
-def _print_tables(finished: Run) -> None:
+def _print_tables(finished: Run, stream: Events) -> None:
     from agentworldbench.cli.output import print_tables
     from agentworldbench.leaderboard.entries import load_entries
     from agentworldbench.leaderboard.tables import leaderboard_tables
+    from agentworldbench.render.cost import cost_tables
     from agentworldbench.render.results import run_tables
 
     results = finished.results
     assert results is not None, "results are made before they are printed"
-    print_tables(run_tables(results))
+    print_tables([*run_tables(results), *cost_tables(results)], err=stream.wanted)
     if results.predict.data.name == "official":
         _say(
             "Published scores follow for orientation. They were made with the judge named in their heading, under "
             "settings that are partly undisclosed: they are no ranking together with the tables above."
         )
-        print_tables(leaderboard_tables([entry for entry in load_entries() if entry.group.score == "judge"]))
+        published = leaderboard_tables([entry for entry in load_entries() if entry.group.score == "judge"])
+        print_tables(published, err=stream.wanted)
     _say(f"Results: {finished.path / 'results.json'}")
 
 

@@ -181,7 +181,8 @@ def estimate_tokens(messages: Sequence[Message]) -> int:
     """About one token for 4 ASCII characters and for 1.25 others, and 4 for each message's frame."""
     total = 0.0
     for message in messages:
-        plain = len(message.content.encode("ascii", "ignore"))
+        ascii_only = message.content.isascii()  # known without a look at the text
+        plain = len(message.content if ascii_only else message.content.encode("ascii", "ignore"))
         total += 4 + plain / 4 + (len(message.content) - plain) / 1.25
     return round(total)
 
@@ -207,7 +208,7 @@ def without_oldest(request: Request, turns: int) -> Request | None:
     rest = request.messages[len(system) :]
     if 2 * turns >= len(rest):
         return None
-    return request.model_copy(update={"messages": system + rest[2 * turns :]})
+    return request.model_copy(update={"messages": system + rest[2 * turns :], "read_again": ()})
 
 
 def most(model: Model, request: Request) -> int | None:

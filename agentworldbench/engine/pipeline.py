@@ -3,36 +3,52 @@
 In: a data set, the chosen samples, a model (or none) and judges, and a store. Out: records in the
 store's journals. Workers take whole trajectories in the order of `order.py`; each trajectory has
 one prediction request in flight, and a prediction is handed to the judges as soon as it is
-journaled. Only sample references wait in the queue; texts are read again when due, so memory stays
-flat. Records that exist already are not asked for again.
+journaled. Records that exist already are not asked for again.
+
+There are as many workers as there may ever be connections; most of them wait for a slot of the
+endpoint's limiter, which goes to the earliest trajectory first. So what was begun is finished (and
+judged) before more is begun. Only sample references wait; texts are read when the slot is there and
+let go with the record, so memory stays flat.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 
 from agentworldbench.dataset import Dataset
-from agentworldbench.engine.limiter import Limiters
-from agentworldbench.engine.order import in_order
+from agentworldbench.engine.accounts import Job
+from agentworldbench.engine.limiter import MOST, START, Limiter, Limiters, Slot
+from agentworldbench.engine.order import Reads, Taken, Trajectory, Work, in_order, reads
 from agentworldbench.engine.progress import Progress
+from agentworldbench.engine.rates import UNLIMITED, Ceilings
+from agentworldbench.engine.recall import remembered
 from agentworldbench.engine.retry import Answer, ask
+from agentworldbench.engine.spending import Ledger
 from agentworldbench.engine.steps import Predictor, judge, predict
 from agentworldbench.errors import AwbError
 from agentworldbench.models import Model
 from agentworldbench.records import TRANSIENT, Failure, Prediction, Request, SampleRef, Verdict
+from agentworldbench.response_cache import ResponseCache
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.store import Store
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How many requests at once, how many further attempts, and whether old failures are asked again."""
+    """How many requests at once (None: as many as an endpoint turns out to carry) and a minute, how many
+    further attempts, whether old failures are asked again, and how many connections an endpoint can have."""
 
-    max_connections: int = 16
+    max_connections: int | None = None
     max_retries: int = 6
     retry_failed: bool = False
+    model_ceilings: Ceilings = UNLIMITED
+    judge_ceilings: Ceilings = UNLIMITED
+    most: int = MOST
 
 
 @dataclass(frozen=True)
@@ -42,14 +58,28 @@ class Unit:
     ref: SampleRef
     epoch: int = 1
 
+    @property
+    def job(self) -> Job:
+        """The prediction as it is paid for."""
+        return Job.of(self.ref, self.epoch)
+
 
 @dataclass(frozen=True)
 class Question:
-    """One verdict to ask for: a judge on a unit's prediction, `repeat` counted from 1."""
+    """One verdict to ask for: a judge on a unit's prediction, `repeat` counted from 1.
+
+    `place` is that of the trajectory in the order of work.
+    """
 
     unit: Unit
     judge: Judge
     repeat: int = 1
+    place: int = 0
+
+    @property
+    def job(self) -> Job:
+        """The verdict as it is paid for."""
+        return Job.of(self.unit.ref, self.unit.epoch, self.judge.digest(), self.repeat)
 
 
 class Pipeline:
@@ -65,6 +95,8 @@ class Pipeline:
         progress: Progress,
         epochs: int = 1,
         repeats: int = 1,
+        cache: ResponseCache | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self._dataset = dataset
         self._store = store
@@ -72,10 +104,14 @@ class Pipeline:
         self._judges = judges
         self._patience = patience
         self._progress = progress
+        self._cache = cache
+        self._ledger = ledger or Ledger()
         self._epochs = range(1, epochs + 1)
         self._repeats = range(1, repeats + 1)
         self._limiters = Limiters()
-        self._queue: asyncio.Queue[Question | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[deque[Question] | None] = asyncio.Queue()
+        self._lanes: dict[tuple[int, str], deque[Question]] = {}
+        self._to_judge: Counter[tuple[str, str]] = Counter()
 
     def due(self, refs: Sequence[SampleRef]) -> tuple[list[Unit], list[Question]]:
         """What a session would ask for, before it is started.
@@ -96,7 +132,13 @@ class Pipeline:
         predictions = len(refs) * len(self._epochs)
         self._progress.predictions.total = predictions
         self._progress.verdicts.total = predictions * len(self._judges) * len(self._repeats)
-        trajectories = iter(self._in_hand(in_order(refs, seed)))
+        # In an engine of this process nothing is read twice, and batches are filled from all samples.
+        apart = self._predictor is not None and self._predictor.model.batch is not None
+        work = Work(self._in_hand(in_order(refs, seed), apart), apart)
+        for judging_one in self._judges:
+            for ref in refs:
+                self._to_judge[judging_one.digest(), ref.domain] += len(self._epochs) * len(self._repeats)
+        self._progress.limiters = self._limiters
         judging = max((self._workers(judge.model) for judge in self._judges), default=0)
         model = self._predictor.model if self._predictor else None
         try:
@@ -105,45 +147,67 @@ class Pipeline:
                     group.create_task(self._judge_worker())
                 async with asyncio.TaskGroup() as predicting:
                     for _ in range(self._workers(model)):
-                        predicting.create_task(self._predict_worker(trajectories))
+                        predicting.create_task(self._predict_worker(work))
                 for _ in range(judging):
                     self._queue.put_nowait(None)
         except BaseExceptionGroup as problems:
             raise _first_error(problems) from problems
 
     def _workers(self, model: Model | None) -> int:
-        """Requests to have under way: as many as there are connections, or as an engine here works on."""
-        return (model.batch if model else None) or self._patience.max_connections
+        """Requests that may be under way: as many as connections at most, or as an engine here works on."""
+        patience = self._patience
+        return (model.batch if model else None) or min(patience.max_connections or MOST, patience.most)
 
-    def _in_hand(self, trajectories: Iterable[tuple[SampleRef, ...]]) -> Iterator[tuple[SampleRef, ...]]:
-        """What one worker does in a row: a trajectory; for an engine in this process, which fills its
-        batches from all samples and profits from no turn before, a single sample."""
-        single = self._predictor is not None and self._predictor.model.batch is not None
+    def _in_hand(self, trajectories: Iterable[Trajectory], apart: bool) -> Iterator[Trajectory]:
+        """What one worker does in a row: a trajectory, or `apart` each of its samples."""
         for turns in trajectories:
-            yield from ((ref,) for ref in turns) if single else (turns,)
+            yield from ((ref,) for ref in turns) if apart else (turns,)
 
     def _units(self, refs: Iterable[SampleRef]) -> Iterator[Unit]:
-        """Epoch after epoch of the given samples."""
-        return (Unit(ref, epoch) for epoch in self._epochs for ref in refs)
+        """Sample after sample, its epochs in a row: they have one prompt."""
+        return (Unit(ref, epoch) for ref in refs for epoch in self._epochs)
 
-    def _questions(self, unit: Unit) -> Iterator[Question]:
-        return (Question(unit, one, repeat) for one in self._judges for repeat in self._repeats)
+    def _questions(self, unit: Unit, place: int = 0) -> Iterator[Question]:
+        return (Question(unit, one, repeat, place) for one in self._judges for repeat in self._repeats)
 
-    async def _predict_worker(self, trajectories: Iterator[tuple[SampleRef, ...]]) -> None:
-        stage = self._progress.predictions
-        for turns in trajectories:
-            for unit in self._units(turns):
-                prediction = self._stored_prediction(unit)
-                if prediction is not None:
-                    stage.reuse(prediction.failure)
-                elif self._predictor is not None:
-                    sample = self._dataset.load(unit.ref)
-                    prediction = await predict(self._predictor, sample, unit.epoch, self._ask)
-                    self._store.predictions.append(prediction)
-                    stage.add(prediction.usage, prediction.cost_usd, prediction.failure)
-                self._hand_over(unit, prediction)
-                self._progress.update()
-                await asyncio.sleep(0)
+    async def _predict_worker(self, work: Work) -> None:
+        while (taken := await work.take()) is not None:
+            units = list(self._units(taken.turns))
+            limiter = self._limiter(self._predictor.model) if self._predictor else Limiter(1)
+            async with limiter.slot(taken.place) as slot:
+                for index, unit in enumerate(units):
+                    await self._predict(unit, taken, units[index + 1 :], slot)
+                    work.answered(taken.turns)
+                    self._progress.update()
+                    await asyncio.sleep(0)
+
+    async def _predict(self, unit: Unit, taken: Taken, rest: Sequence[Unit], slot: Slot) -> None:
+        """Make sure of a prediction, and hand it over to the judges. No text outlives this call."""
+        stage, place = self._progress.predictions, taken.place
+        prediction = self._stored_prediction(unit)
+        if self._ledger.limit is not None:
+            slot.give_back()  # what this waits for may need it
+        if not await self._ledger.admit(self._jobs(unit, prediction), place):
+            return  # left for a session with a higher --max-cost
+        if prediction is not None:
+            stage.reuse(prediction.failure)
+        elif self._predictor is not None:
+            await slot.take()
+            sample = self._dataset.load(unit.ref)
+            later = [one.ref for one in rest if self._stored_prediction(one) is None]
+            again = reads(taken, unit.ref, later, self._predictor.model.limits.context)
+            make = partial(predict, self._predictor, sample, unit.epoch, read_again=again)
+            prediction = await remembered(self._cache, partial(self._ask, slot), make)
+            self._store.predictions.append(prediction)
+            self._ledger.settle(unit.job, prediction)
+            stage.add(prediction.usage, prediction.cost_usd, prediction.failure)
+            stage.recalled += prediction.cached_usage is not None
+        self._hand_over(unit, prediction, place)
+
+    def _jobs(self, unit: Unit, prediction: Prediction | None) -> list[Job]:
+        """What is to be paid for a unit: its prediction where there is none yet, and its verdicts."""
+        first = [unit.job] if prediction is None and self._predictor is not None else []
+        return first + [one.job for one in self._questions(unit) if self._is_due(one, prediction)]
 
     def _stored_prediction(self, unit: Unit) -> Prediction | None:
         """The prediction that need not be made again, or None."""
@@ -171,33 +235,72 @@ class Pipeline:
         stored = self._stored_verdict(question, prediction)
         return stored is None or self._ask_again(question.judge.failed(stored))
 
-    def _hand_over(self, unit: Unit, prediction: Prediction | None) -> None:
+    def _hand_over(self, unit: Unit, prediction: Prediction | None, place: int) -> None:
         """Queue the judging of a prediction, where it can be judged and is not yet."""
         stage = self._progress.verdicts
-        for question in self._questions(unit):
+        for question in self._questions(unit, place):
+            if prediction is not None and self._is_due(question, prediction):
+                self._line_up(question)
+                continue
+            self._to_judge[question.judge.digest(), unit.ref.domain] -= 1
+            self._ledger.release(question.job)
             if prediction is None or question.judge.shown(prediction) is None:
                 stage.total -= 1
-            elif self._is_due(question, prediction):
-                self._queue.put_nowait(question)
             else:
                 stored = self._stored_verdict(question, prediction)
                 stage.reuse(question.judge.failed(stored) if stored else None)
 
+    def _line_up(self, question: Question) -> None:
+        """Queue a question behind those of its judge about the same trajectory: they begin alike too."""
+        lane = deque[Question]()
+        if question.judge.model.batch is None:
+            lane = self._lanes.setdefault((question.place, question.judge.digest()), lane)
+        lane.append(question)
+        if len(lane) == 1:
+            self._queue.put_nowait(lane)
+
     async def _judge_worker(self) -> None:
-        while (question := await self._queue.get()) is not None:
-            unit = question.unit
+        while (lane := await self._queue.get()) is not None:
+            while lane:  # the one that is asked stays in its lane, which so is nobody else's
+                await self._judge(lane[0], list(islice(lane, 1, None)))
+                self._progress.update()
+                await asyncio.sleep(0)
+                lane.popleft()
+
+    async def _judge(self, question: Question, rest: Sequence[Question]) -> None:
+        """Ask for a verdict and write it down."""
+        unit, judging = question.unit, question.judge
+        self._to_judge[judging.digest(), unit.ref.domain] -= 1
+        async with self._limiter(judging.model).slot(question.place) as slot:
+            await slot.take()
             prediction = self._store.predictions.get((unit.ref.id, unit.epoch))
             assert prediction is not None, "queued only when predicted"
             sample = self._dataset.load(unit.ref)
-            verdict = await judge(question.judge, prediction, sample, question.repeat, self._ask)
-            self._store.verdicts.append(verdict)
-            self._progress.verdicts.add(verdict.usage, verdict.cost_usd, question.judge.failed(verdict))
-            self._progress.update()
-            await asyncio.sleep(0)
+            more = self._to_judge[judging.digest(), unit.ref.domain] > 0
+            again = Reads(first=more, whole=any(one.unit == unit for one in rest))
+            make = partial(judge, judging, prediction, sample, question.repeat, read_again=again)
+            verdict = await remembered(self._cache, partial(self._ask, slot), make, judging.failed)
+        self._store.verdicts.append(verdict)
+        self._ledger.settle(question.job, verdict)
+        self._progress.verdicts.add(verdict.usage, verdict.cost_usd, judging.failed(verdict))
+        self._progress.verdicts.recalled += verdict.cached_usage is not None
 
-    async def _ask(self, model: Model, request: Request) -> Answer:
-        limiter = self._limiters.of(model.endpoint, self._workers(model))
-        return await ask(model, request, limiter, self._patience.max_retries, self._progress)
+    async def _ask(self, slot: Slot, model: Model, request: Request) -> Answer:
+        return await ask(model, request, slot, self._patience.max_retries, self._progress)
+
+    def _limiter(self, model: Model) -> Limiter:
+        """The limiter of a model's endpoint; ceilings of all who share the endpoint hold for it."""
+        return self._limiters.of(model.endpoint, lambda: self._new_limiter(model))
+
+    def _new_limiter(self, model: Model) -> Limiter:
+        most = self._workers(model)
+        if model.batch or model.local:
+            return Limiter(most)
+        patience = self._patience
+        roles = [(self._predictor.model, patience.model_ceilings)] if self._predictor else []
+        roles += [(one.model, patience.judge_ceilings) for one in self._judges]
+        ceilings = [mine for other, mine in roles if other.endpoint == model.endpoint]
+        return Limiter(min(patience.max_connections or START, most), most, Ceilings.lowest(ceilings))
 
 
 def _first_error(problems: BaseExceptionGroup) -> BaseException:

@@ -7,13 +7,14 @@ How a request is sent (connections, retries) is passed in as `Asker`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from agentworldbench.engine.budget import Asked, Asker, ask_within
 from agentworldbench.engine.fitting import Room, Unsent
+from agentworldbench.engine.order import NONE, Reads
 from agentworldbench.engine.progress import spent
 from agentworldbench.models import Model
 from agentworldbench.observation import read_reply
@@ -24,6 +25,8 @@ from agentworldbench.records import (
     Attempt,
     Completion,
     Failure,
+    FailureKind,
+    Message,
     Prediction,
     Request,
     Sample,
@@ -39,7 +42,8 @@ from agentworldbench.texts import sha256_text
 @dataclass(frozen=True)
 class Predictor:
     """The model under test, its sampling for a sample, what to do where its context is short, and how
-    the protocol reads its replies: what it takes for text is not asked for again."""
+    the protocol reads its replies: what it takes for text is not asked for again. The official script
+    asks once, whatever comes; strictly a reply whose tokens were lost on the way is asked for twice."""
 
     model: Model
     tasks: Mapping[str, Task]
@@ -53,7 +57,9 @@ class Predictor:
         return None if judged else prediction.failure
 
 
-async def predict(predictor: Predictor, sample: Sample, epoch: int, asker: Asker) -> Prediction:
+async def predict(
+    predictor: Predictor, sample: Sample, epoch: int, asker: Asker, read_again: Reads = NONE
+) -> Prediction:
     """Ask the model for the sample's observation in one epoch (counted from 1)."""
     messages = predict_messages(sample)
     sampling = predictor.sampling(sample.ref, epoch)
@@ -62,14 +68,20 @@ async def predict(predictor: Predictor, sample: Sample, epoch: int, asker: Asker
         "sample_id": sample.id,
         "row_hash": sample.ref.row_hash,
         "epoch": epoch,
-        "prompt_sha256": messages_sha256(messages),
         "started_at": _now(),
         "notes": sample.ref.flags,
     }
-    request = Request(sample=sample, messages=messages, sampling=sampling, epoch=epoch)
+    request = Request(
+        sample=sample,
+        messages=messages,
+        sampling=sampling,
+        epoch=epoch,
+        again_if_empty=predictor.parse == "strict",
+        read_again=read_again.lengths(messages),
+    )
     asked = await ask_within(model, request, predictor.room, asker)
     if isinstance(asked, Unsent):
-        return Prediction(**record | _unsent(asked), failure=asked.failure, cost_usd=0.0)
+        return Prediction(**record | _unsent(asked, messages), failure=asked.failure, cost_usd=0.0)
     record |= _sending(asked)
     completion = asked.answer.outcome
     if isinstance(completion, Failure):
@@ -96,14 +108,23 @@ async def predict(predictor: Predictor, sample: Sample, epoch: int, asker: Asker
     )
 
 
-async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: int, asker: Asker) -> Verdict:
-    """Ask a judge about a prediction's observation, up to `judge.attempts` times.
+async def judge(
+    judge: Judge,
+    prediction: Prediction,
+    sample: Sample,
+    repeat: int,
+    asker: Asker,
+    read_again: Reads = NONE,
+) -> Verdict:
+    """Ask a judge about a prediction's observation, up to `judge.attempts` times: a reply without text is
+    an attempt like one without verdict, also where its tokens were lost on the way.
 
     `repeat` counts independent verdicts of one judge on one prediction, from 1.
     """
     observation = judge.shown(prediction)
     assert observation is not None, "only a prediction that can be judged is handed over"
     request = judge.request(sample, observation, prediction.epoch, repeat, prediction.text)
+    request = request.model_copy(update={"read_again": read_again.lengths(request.messages)})
     record: dict[str, Any] = {
         "sample_id": sample.id,
         "row_hash": sample.ref.row_hash,
@@ -112,7 +133,6 @@ async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: in
         "repeat": repeat,
         "observation_sha256": sha256_text(observation),
         "system_sha256": judge.system_sha256(sample.ref.domain),
-        "prompt_sha256": messages_sha256(request.messages),
         "started_at": _now(),
     }
     earlier: tuple[Attempt, ...] = ()
@@ -121,11 +141,16 @@ async def judge(judge: Judge, prediction: Prediction, sample: Sample, repeat: in
         attempt += 1
         asked = await ask_within(judge.model, request, Room(judge.min_output), asker)
         if isinstance(asked, Unsent):
-            return Verdict(**{"cost_usd": 0.0} | record | _unsent(asked), failure=asked.failure)
+            return Verdict(
+                **{"cost_usd": 0.0} | record | _unsent(asked, request.messages), failure=asked.failure
+            )
         record |= _sending(asked, earlier)
         completion = asked.answer.outcome
         if isinstance(completion, Failure):
-            return Verdict(**record, failure=completion)
+            if completion.kind is not FailureKind.EMPTY or attempt == judge.attempts:
+                return Verdict(**record, failure=completion)
+            earlier += asked.attempts
+            continue
         read = judge.read(completion, sample, observation)
         unread = judge.unread(completion.text, read)
         if unread is None or attempt == judge.attempts:
@@ -168,8 +193,12 @@ def _sending(asked: Asked, earlier: tuple[Attempt, ...] = ()) -> dict[str, Any]:
     }
 
 
-def _unsent(asked: Unsent) -> dict[str, Any]:
-    return {"prompt_tokens": asked.prompt_tokens, "prompt_tokens_from": asked.prompt_tokens_from}
+def _unsent(asked: Unsent, messages: Sequence[Message]) -> dict[str, Any]:
+    return {
+        "prompt_sha256": messages_sha256(messages),
+        "prompt_tokens": asked.prompt_tokens,
+        "prompt_tokens_from": asked.prompt_tokens_from,
+    }
 
 
 def _reply(completion: Completion, notes: tuple[str, ...]) -> dict[str, Any]:
@@ -181,6 +210,7 @@ def _reply(completion: Completion, notes: tuple[str, ...]) -> dict[str, Any]:
         "response_id": completion.response_id,
         "fingerprint": completion.fingerprint,
         "adapted": completion.adapted,
+        "cache_breakpoints": completion.cache_breakpoints,
         "notes": (*notes, *completion.notes),
     }
 

@@ -35,6 +35,9 @@ def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -
         raise ConfigError(f"model '{name}': a name must follow '{scheme}/'")
     if scheme in SCHEMES[:-1] and connection.base_url:
         raise ConfigError(f"model '{name}': takes no --base-url")
+    streams = scheme == "openai-api" or (connection.base_url and not (slash and scheme in LITELLM_PROVIDERS))
+    if connection.stream and not streams:
+        raise ConfigError(f"model '{name}': replies are streamed from openai-api/ servers only")
     if connection.model_args and scheme not in ("hf", "vllm"):
         raise ConfigError(f"model '{name}': --model-args are for hf/ and vllm/")
     if scheme == "baseline":
@@ -49,7 +52,7 @@ def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -
         from agentworldbench.models.in_process import InProcessModel
 
         return InProcessModel(name, connection, "hf" if scheme == "hf" else "vllm")
-    if scheme == "openai-api" or (connection.base_url and not (slash and scheme in LITELLM_PROVIDERS)):
+    if streams:
         from agentworldbench.models.openai_api import OpenAIModel
 
         return OpenAIModel(name, rest if scheme == "openai-api" else name, connection)

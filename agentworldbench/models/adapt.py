@@ -6,8 +6,8 @@ value, or as much as the endpoint allows; a sampling parameter that the model do
 out. Each lesson is learned at most once per endpoint and is recorded with every answer whose
 request it changed: nothing is dropped unseen.
 
-The first request of an endpoint goes alone (others wait a few seconds for its outcome), so that a
-refusal is met once and not by every request in flight.
+The first request of an endpoint goes alone (others wait for its outcome, as long as a refusal may take),
+so that a refusal is met once and not by every request in flight.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from agentworldbench.models.lengths import output_limit
 
 FIRST_REQUEST_HEAD_START: Final = 5.0
 """Seconds that other requests wait for the outcome of the first; a refusal comes at once."""
+AT_ONCE: Final = 10
+"""A refusal takes no more than so many times what the endpoint's quickest answer to a small question took."""
 
 _SAID: Final = 200
 """Characters of a refusal that are its own words; behind them it may quote the prompt."""
-_OPTIONAL: Final = ("temperature", "top_p", "seed", "response_format")
+_OPTIONAL: Final = ("temperature", "top_p", "seed", "response_format", "stream_options")
 _LENGTH: Final = ("max_tokens", "max_completion_tokens")
 _REFUSAL = re.compile(
     r"unsupported|not supported|does(n't| not) support|unrecognized|unexpected|not permitted|only the default|"
@@ -72,6 +74,11 @@ class Adaptation:
         self._dropped: dict[str, None] = {}  # a set that keeps the order of the lessons
         self._first = asyncio.Lock()
         self._settled = asyncio.Event()
+        self._quickest = float("inf")
+
+    def answered_within(self, seconds: float) -> None:
+        """Note how long the endpoint took for a small question: what it refuses, it refuses as quickly."""
+        self._quickest = min(self._quickest, seconds)
 
     def apply(self, body: dict[str, Any]) -> Adapted:
         """The body as this endpoint wants it."""
@@ -121,7 +128,8 @@ class Adaptation:
                     self._settled.set()
         else:
             try:
-                await asyncio.wait_for(self._settled.wait(), FIRST_REQUEST_HEAD_START)
+                wait = min(FIRST_REQUEST_HEAD_START, AT_ONCE * self._quickest)
+                await asyncio.wait_for(self._settled.wait(), wait)
             except TimeoutError:
                 self._settled.set()
             yield

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from agentworldbench.errors import ConfigError
+from agentworldbench.prices import FREE, Price
 from agentworldbench.records import CallFailure, Completion, Request, Thinking
 from agentworldbench.run_record import ModelFacts
 from agentworldbench.texts import scrub
@@ -110,8 +111,8 @@ class Model(Protocol):
         Raises ConfigError where it cannot be asked that.
         """
 
-    def price(self) -> tuple[float, float] | None:
-        """(USD per prompt token, USD per completion token), or None when unknown."""
+    def price(self) -> Price | None:
+        """What its tokens cost, or None when unknown."""
 
 
 class LocalAnswers:
@@ -147,9 +148,9 @@ class LocalAnswers:
             raise ConfigError(f"model '{self.name}': takes no --thinking and no --reasoning-effort")
         return {}
 
-    def price(self) -> tuple[float, float] | None:
+    def price(self) -> Price | None:
         """Nothing is paid."""
-        return (0.0, 0.0)
+        return FREE
 
 
 @dataclass(frozen=True)
@@ -158,16 +159,19 @@ class Connection:
 
     `max_context` is the user's word on the context length in tokens. `model_args` and `batch_size`
     (a number of requests, or "auto") are for engines in this process; so is `parameters`, what the
-    user adds to every request, which they check before anything is loaded.
+    user adds to every request, which they check before anything is loaded. `price` is the user's word
+    on what the model costs. `stream`: replies are to come as they are made.
     """
 
     base_url: str | None = None
-    timeout: float = 1800.0
+    timeout: float = 7200.0
     key_variables: tuple[str, ...] = ("AWB_API_KEY", "OPENAI_API_KEY")
     max_context: int | None = None
     model_args: Mapping[str, Any] = field(default_factory=dict)
     batch_size: int | Literal["auto"] = "auto"
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    price: Price | None = None
+    stream: bool = False
 
     def limits(self) -> Limits:
         """What is known before anybody is asked."""
@@ -176,12 +180,16 @@ class Connection:
         return limits
 
 
-def proxy_hint(url: str) -> str:
-    """What to say when `url` cannot be reached and a proxy of the environment stands in between."""
+def reach_hint(url: str, reason: str) -> str:
+    """What to say when `url` cannot be reached for this `reason`: its certificate is not trusted, or a
+    proxy of the environment stands in between."""
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        return "; SSL_CERT_FILE can name a file with the certificates to trust"
     parts = urlsplit(url)
-    if parts.scheme not in getproxies() or proxy_bypass(parts.hostname or ""):
+    through = next((name for name in (parts.scheme, "all") if name in getproxies()), None)
+    if through is None or proxy_bypass(parts.hostname or ""):
         return ""
-    return f"; {parts.scheme.upper()}_PROXY is set: is it meant for this address (NO_PROXY lists exceptions)?"
+    return f"; {through.upper()}_PROXY is set: is it meant for this address (NO_PROXY lists exceptions)?"
 
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]*@")

@@ -19,6 +19,19 @@ from agentworldbench.texts import scrub
 
 MOST_TOKENS: Final = 10**12
 """No usage counts so many tokens, whatever a server says."""
+_CACHED: Final = (
+    ("prompt_tokens_details", "cached_tokens"),
+    ("prompt_cache_hit_tokens",),  # DeepSeek
+    ("cached_tokens",),  # Moonshot
+    ("cache_read_input_tokens",),  # Anthropic, through gateways
+)
+_WRITTEN: Final = (
+    ("prompt_tokens_details", "cache_write_tokens"),  # OpenRouter, LiteLLM
+    ("prompt_tokens_details", "cache_creation_tokens"),
+    ("prompt_tokens_details", "cache_creation_input_tokens"),  # Alibaba
+    ("cache_creation_input_tokens",),  # Anthropic, through gateways
+)
+"""Where a usage tells what of the prompt was read from the provider's cache, and what was put into it."""
 _WHOLE: Final = frozenset(
     {"stop", "end_turn", "stop_sequence", "eos", "eos_token", "tool_calls", "function_call"}
 )
@@ -189,10 +202,13 @@ def read_usage(usage: Any) -> Usage:
         plain = isinstance(value, int) and not isinstance(value, bool)
         return value if plain and 0 <= value < MOST_TOKENS else None
 
-    cached = count("prompt_tokens_details", "cached_tokens")
+    def first(*paths: tuple[str, ...]) -> int | None:
+        return next((value for path in paths if (value := count(*path)) is not None), None)
+
     return Usage(
         prompt_tokens=count("prompt_tokens"),
-        cached_tokens=cached if cached is not None else count("prompt_cache_hit_tokens"),
+        cached_tokens=first(*_CACHED),
+        cache_write_tokens=first(*_WRITTEN),
         completion_tokens=count("completion_tokens"),
         reasoning_tokens=count("completion_tokens_details", "reasoning_tokens"),
     )

@@ -33,6 +33,7 @@ from agentworldbench.models.generation import (
     decoding_of,
     template_arguments,
 )
+from agentworldbench.prices import FREE, Price
 from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Thinking, Usage
 from agentworldbench.run_record import ModelFacts
 from agentworldbench.texts import digest, sha256_text
@@ -97,9 +98,9 @@ class InProcessModel:
         """Backend, repository or folder as given, and arguments of the class."""
         return {"backend": self._scheme, "name": self._source, "args": self._arguments}
 
-    def price(self) -> tuple[float, float]:
+    def price(self) -> Price:
         """Nothing is paid."""
-        return (0.0, 0.0)
+        return FREE
 
     def switches(self, thinking: Thinking, effort: str | None) -> dict[str, Any]:
         """By the family that the name tells."""

@@ -17,8 +17,10 @@ from typing import Any, Final
 from agentworldbench.errors import ConfigError, CredentialsError
 from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
-from agentworldbench.models.base import Connection, one_line, proxy_hint, public_url
+from agentworldbench.models.base import Connection, one_line, public_url, reach_hint
+from agentworldbench.models.cache_breakpoints import CacheBreakpoints, marked
 from agentworldbench.models.chat import read_chat, read_usage, request_body
+from agentworldbench.models.connections import key_mark, probe_litellm
 from agentworldbench.models.failures import (
     call_failure,
     connection_failure,
@@ -27,6 +29,8 @@ from agentworldbench.models.failures import (
     first_cause,
 )
 from agentworldbench.models.lengths import output_limit
+from agentworldbench.models.pricing import TABLE, cost_of, table_price
+from agentworldbench.prices import Price
 from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Thinking
 from agentworldbench.run_record import ModelFacts
 
@@ -41,13 +45,13 @@ _SURER = frozenset({FailureKind.QUOTA, FailureKind.CONTEXT_OVERFLOW, FailureKind
 """What the words of a refusal tell more surely than the class that LiteLLM raised."""
 _OWN_BODY: Final = frozenset({"anthropic", "azure_ai", "bedrock", "vertex_ai"})
 """Providers to which LiteLLM sends `extra_body` as a parameter of that name when the model is Claude."""
-_TABLE: Final = "LiteLLM's table"
 
 
 def load_litellm() -> Any:
     """Import LiteLLM without its network requests and its chatter."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOG", "ERROR")
+    probe_litellm()
     import litellm
 
     litellm.suppress_debug_info = True
@@ -75,16 +79,17 @@ class LiteLLMModel:
             ) from None
         self.name = name
         self._connection = connection
-        self.url = public_url(connection.base_url)
+        self.url = public_url(connection.base_url or _base_in_environment(self.provider))
         self._adaptation = Adaptation()
-        self.endpoint: str | None = f"{self.url or self.provider} via litellm"
+        self._breakpoints = CacheBreakpoints(self.provider, name)
+        self.endpoint: str | None = f"{self.url or self.provider} via litellm {key_mark(self._api_key())}"
         known = (
             self._litellm.model_cost.get(name) or self._litellm.model_cost.get(name.partition("/")[2]) or {}
         )
-        self._prices: dict[str, Any] = known
+        self._price = connection.price or table_price(known)
         self.limits = connection.limits()
-        self.limits.learn_context(known.get("max_input_tokens"), _TABLE)
-        self.limits.learn_output(known.get("max_output_tokens"), _TABLE)
+        self.limits.learn_context(known.get("max_input_tokens"), TABLE)
+        self.limits.learn_output(known.get("max_output_tokens"), TABLE)
         self._left_out: dict[tuple[str, str], bool | None] = {}
 
     def identity(self) -> dict[str, Any]:
@@ -110,13 +115,9 @@ class LiteLLMModel:
         """Only the provider knows."""
         return None
 
-    def price(self) -> tuple[float, float] | None:
-        """Prices of LiteLLM's shipped table in USD per token; None when it has none."""
-        prompt, completion = (
-            self._prices.get("input_cost_per_token"),
-            self._prices.get("output_cost_per_token"),
-        )
-        return None if prompt is None or completion is None else (float(prompt), float(completion))
+    def price(self) -> Price | None:
+        """--price, or LiteLLM's shipped table; None when neither knows it."""
+        return self._price
 
     async def check(self) -> None:
         """The provider's key must stand in the environment; nothing is sent.
@@ -146,16 +147,20 @@ class LiteLLMModel:
     async def generate(self, request: Request) -> Completion | CallFailure:
         """Send one request; a refused parameter is adapted and sent again at once."""
         async with self._adaptation.first_alone():
-            body = request_body(request)
             while True:
-                sent = self._adaptation.apply(body)
+                placed = self._breakpoints.place(request)
+                body = request_body(request)
+                sent = self._adaptation.apply(body | {"messages": marked(body["messages"], placed)})
                 through, extra = self._divide(sent, set(request.sampling.extra))
                 outcome = await self._send(through, extra)
                 if isinstance(outcome, Completion):
-                    return outcome
+                    self._breakpoints.heard(placed, outcome.usage)
+                    return outcome.model_copy(update={"cache_breakpoints": len(placed.lengths)})
                 failure = outcome.failure
                 adaptable = failure.kind is FailureKind.BAD_REQUEST
-                if not (adaptable and self._adaptation.learn(sent.body, failure.message)):
+                if adaptable and placed.lengths and "cache_control" in failure.message:
+                    self._breakpoints.refused()
+                elif not (adaptable and self._adaptation.learn(sent.body, failure.message)):
                     return outcome
 
     def _leaves_out(self, name: str, value: Any) -> bool | None:
@@ -213,10 +218,12 @@ class LiteLLMModel:
         except Exception as problem:  # noqa: BLE001 - LiteLLM raises its providers' own classes too
             return self._call_failure(problem)
         decoded = reply.model_dump()
-        cost = (getattr(reply, "_hidden_params", None) or {}).get("response_cost") if self.price() else None
         if not read_usage(decoded.get("usage")).prompt_tokens:
-            # LiteLLM writes zeros, and a cost of 0, where the provider did not say.
-            decoded["usage"], cost = None, None
+            decoded["usage"] = None  # LiteLLM writes zeros where the provider did not say
+            return read_chat(decoded, sent, None, self._secrets())
+        table = (getattr(reply, "_hidden_params", None) or {}).get("response_cost") if self._price else None
+        usage = decoded["usage"]
+        cost = cost_of(usage, read_usage(usage), self._connection.price, table)
         return read_chat(decoded, sent, cost, self._secrets())
 
     def _call_failure(self, problem: Exception) -> CallFailure:
@@ -228,8 +235,9 @@ class LiteLLMModel:
         if broken is None and not body and _says_refused(message):
             broken = FailureKind.UNREACHABLE
         if broken is not None:
-            hint = proxy_hint(self.url) if self.url and broken is FailureKind.UNREACHABLE else ""
-            return self._failed(broken, f"{self.url or self.provider}: {first_cause(problem)}{hint}")
+            reason = first_cause(problem)
+            hint = reach_hint(self.url or "", reason) if broken is FailureKind.UNREACHABLE else ""
+            return self._failed(broken, f"{self.url or self.provider}: {reason}{hint}")
         message = error_text(body, message.partition("Traceback (most recent")[0])
         headers = (
             getattr(problem, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
@@ -254,6 +262,12 @@ class LiteLLMModel:
         if close is not None:
             await close()
             self._litellm.in_memory_llm_clients_cache.flush_cache()
+
+
+def _base_in_environment(provider: str) -> str | None:
+    """Where LiteLLM sends requests when the environment names another address than the provider's."""
+    names = (f"{provider.upper()}_{kind}" for kind in ("API_BASE", "BASE_URL"))
+    return next((url for name in names if (url := os.environ.get(name, "").strip())), None)
 
 
 def _status(problem: BaseException) -> tuple[int, bool]:

@@ -12,23 +12,30 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
+
+from pydantic_core import to_json
 
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
 from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
-from agentworldbench.models.base import Connection, kept_text, one_line, proxy_hint, public_url
-from agentworldbench.models.chat import malformed, read_chat, request_body
+from agentworldbench.models.base import Connection, kept_text, one_line, public_url, reach_hint
+from agentworldbench.models.chat import malformed, read_chat, read_usage, request_body
+from agentworldbench.models.connections import http_client, key_mark
 from agentworldbench.models.failures import (
     call_failure,
-    clock_offset,
     connection_failure,
     error_text,
     failed,
     first_cause,
 )
+from agentworldbench.models.pricing import cost_of
 from agentworldbench.models.probe import TokenCounter, ask_server
+from agentworldbench.models.streaming import STREAMED, lines_of, read_stream
+from agentworldbench.models.waiting import clock_offset
+from agentworldbench.prices import Price
 from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Thinking
 from agentworldbench.run_record import ModelFacts
 
@@ -41,6 +48,8 @@ PROBE_SECONDS = 10.0
 """Seconds for each further question; tokenizing a prompt of 100,000 tokens takes one or two."""
 MOST_SLOW = 3
 """So many questions in a row without an answer in time are enough: this server is asked none any more."""
+_UNREAD: Any = {"headers": {"X-Stainless-Raw-Response": "true"}}
+"""What `with_raw_response` of the SDK asks for: the reply as it came."""
 
 
 class OpenAIModel:
@@ -78,7 +87,7 @@ class OpenAIModel:
         self._secrets = (*((self._key,) if variable else ()), *hidden)
         self._url = public_url(connection.base_url) or ""
         self.url: str | None = self._url
-        self.endpoint: str | None = f"{self._url} {variable or 'no key'}"
+        self.endpoint: str | None = f"{self._url} {key_mark(self._key if variable else None)}"
         self._adaptation = Adaptation()
         self._client: openai.AsyncOpenAI | None = None
         self._counter = TokenCounter(self._post, served)
@@ -87,9 +96,9 @@ class OpenAIModel:
         """Backend and served name."""
         return {"backend": "openai-api", "name": self._served}
 
-    def price(self) -> None:
-        """A server of one's own has no price list: the cost is unknown, which is not 0."""
-        return
+    def price(self) -> Price | None:
+        """A server of one's own has no price list: without --price the cost is unknown, which is not 0."""
+        return self._connection.price
 
     def _open(self) -> openai.AsyncOpenAI:
         if self._client is None:
@@ -100,8 +109,7 @@ class OpenAIModel:
                 base_url=self._url,
                 default_query=self._query,
                 max_retries=0,
-                timeout=self._connection.timeout,
-                http_client=openai.DefaultAioHttpClient(timeout=self._connection.timeout),
+                http_client=http_client(self._connection.timeout),
             )
         return self._client
 
@@ -115,9 +123,10 @@ class OpenAIModel:
             listed = json.loads(raw.http_response.text)
             self._clock = clock_offset(raw.http_response.headers.get("date", ""))
         except (openai.APIConnectionError, aiohttp.ClientError) as problem:
+            told = one_line(first_cause(problem), self._secrets)
             raise EndpointError(
-                f"{self._url}: cannot be reached ({one_line(first_cause(problem), self._secrets)}); is the server "
-                f"running, and the address right?{proxy_hint(self._url)}"
+                f"{self._url}: cannot be reached ({told}); is the server running, and the address right?"
+                f"{reach_hint(self._url, told)}"
             ) from problem
         except openai.AuthenticationError as problem:
             raise CredentialsError(self._refused_key(problem.message)) from problem
@@ -153,14 +162,17 @@ class OpenAIModel:
 
         if self._slow >= MOST_SLOW:
             return None
-        root = self._url.removesuffix("/v1")
+        root, began = self._url.removesuffix("/v1"), time.monotonic()
         try:
             async with asyncio.timeout(PROBE_SECONDS):
                 answer = await method(f"{root}{path}", cast_to=object, **body)
             self._slow = 0
+            self._adaptation.answered_within(time.monotonic() - began)
             return answer
         except (TimeoutError, openai.APITimeoutError):
             self._slow += 1
+        except openai.APIStatusError:
+            self._adaptation.answered_within(time.monotonic() - began)
         except (openai.OpenAIError, aiohttp.ClientError, ValueError, RecursionError):
             pass
         return None
@@ -190,7 +202,7 @@ class OpenAIModel:
     async def generate(self, request: Request) -> Completion | CallFailure:
         """Send one request; a refused parameter is adapted and sent again at once."""
         async with self._adaptation.first_alone():
-            body = request_body(request)
+            body = request_body(request) | (STREAMED if self._connection.stream else {})
             while True:
                 sent = self._adaptation.apply(body)
                 outcome = await self._send(sent)
@@ -205,28 +217,53 @@ class OpenAIModel:
         import aiohttp
         import openai
 
-        options = {name: value for name, value in sent.body.items() if name != "messages"}
         try:
             async with asyncio.timeout(self._connection.timeout):
-                response = await self._open().chat.completions.with_raw_response.create(
-                    model=self._served, messages=sent.body["messages"], extra_body=options
-                )
-                content: bytes = response.http_response.content
+                content = await self._receive({"model": self._served} | sent.body)
         except TimeoutError:
             return failed(FailureKind.TIMEOUT, f"no answer within {self._connection.timeout:g} s")
         except (openai.APIConnectionError, aiohttp.ClientError) as problem:
             kind = connection_failure(problem) or FailureKind.NETWORK
-            hint = proxy_hint(self._url) if kind is FailureKind.UNREACHABLE else ""
-            return failed(kind, f"{self._url}: {one_line(first_cause(problem), self._secrets)}{hint}")
+            reason = one_line(first_cause(problem), self._secrets)
+            hint = reach_hint(self._url, reason) if kind is FailureKind.UNREACHABLE else ""
+            return failed(kind, f"{self._url}: {reason}{hint}")
         except openai.APIStatusError as problem:
             text = error_text(problem.body, problem.message)
             return call_failure(problem.status_code, text, dict(problem.response.headers), self._secrets)
+        if isinstance(content, CallFailure):
+            return content
         raw = content.decode("utf-8", "replace")
         try:
             reply = json.loads(content)
         except (ValueError, RecursionError) as problem:
             return malformed(f"the reply is not JSON ({one_line(str(problem))})", raw, self._secrets)
-        return read_chat(reply, sent, secrets=self._secrets, raw=raw)
+        told = reply.get("usage") if isinstance(reply, dict) else None
+        cost = cost_of(told, read_usage(told), self._connection.price)
+        return read_chat(reply, sent, cost, self._secrets, raw)
+
+    async def _receive(self, body: dict[str, Any]) -> bytes | CallFailure:
+        """The body of a reply; of a stream, what it would have been in one piece."""
+        # Not `chat.completions.create`, which checks each message against the SDK's types: 15 ms for 50 messages.
+        streamed = bool(body.get("stream"))
+        url = f"{self._url}/chat/completions"
+        response: Any = await self._open().post(
+            url, cast_to=object, content=to_json(body), options=_UNREAD, stream=streamed
+        )
+        http = response.http_response
+        content: bytes = b"" if streamed else http.content
+        if not streamed:
+            return content
+        try:
+            if "event-stream" in http.headers.get("content-type", ""):
+                reply = await read_stream(lines_of(http.aiter_bytes()), self._secrets)
+                return reply if isinstance(reply, CallFailure) else json.dumps(reply).encode()
+            content = await http.aread()  # some servers do not stream whatever they are asked
+        except Exception as problem:  # noqa: BLE001 - in a stream the HTTP library's own classes come through
+            kind = connection_failure(problem) or FailureKind.NETWORK
+            return failed(kind, f"{self._url}: {one_line(first_cause(problem), self._secrets)}")
+        finally:
+            await http.aclose()
+        return content
 
     async def close(self) -> None:
         """Close the connections."""

@@ -66,7 +66,7 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
     if macro["total"] is None:
         notes.insert(0, "A domain without any scored sample makes the macro average not available.")
     return Table(
-        title=f"Judge scores of {results.model} by {judge.judge.model} — {_scope(results)}",
+        title=f"Judge scores of {results.model} by {results.judge_names[judge.judge.digest]} — {_scope(results)}",
         columns=(*columns, *(name.capitalize() for name in DIMENSIONS)),
         rows=tuple(rows),
         left=("Domain",),
@@ -84,7 +84,7 @@ def readings_table(results: Results, judge: JudgeResults) -> Table:
         scored = f"{micro.scored}/{micro.samples}"
         rows.append((name, scored, percent(micro.coverage), *(points(mean["total"]) for mean in means)))
     return Table(
-        title=f"The same replies, read both ways, by {judge.judge.model}",
+        title=f"The same replies, read both ways, by {results.judge_names[judge.judge.digest]}",
         columns=(
             "Reading",
             "Scored",
@@ -124,7 +124,10 @@ def _dimension_cells(scores: Scores) -> tuple[str, ...]:
 
 def _scope(results: Results) -> str:
     """What the numbers are about, where that is less than the whole benchmark."""
-    words = [f"data {results.predict.data.name}"]
+    data = results.predict.data
+    words = [f"data {data.name}"]
+    if simulated := [domain for domain in data.simulated if domain in results.predictions.samples]:
+        words.append(f"{' and '.join(map(domain_name, simulated))} simulated")
     count = len(results.predictions.samples)
     if set(results.predictions.samples) < set(OFFICIAL_DOMAINS):
         words.append(f"{count} of {len(OFFICIAL_DOMAINS)} domains")
@@ -133,6 +136,9 @@ def _scope(results: Results) -> str:
     ]
     if chosen:
         words.append(f"a subset ({', '.join(chosen)})")
+    if results.selection.shard:
+        parts, _, whole = results.selection.shard.partition("/")
+        words.append(f"SHARD {parts} of {whole}: a part of a run")
     if not results.complete:
         words.append("PARTIAL: not all samples have been asked")
     return ", ".join(words)
@@ -179,8 +185,9 @@ def failure_table(results: Results) -> Table | None:
     notes = [f"{kind}, for example: {text}" for kind, text in results.predictions.examples.items()]
     for judge in results.judges:
         of_judge = {domain: counts["judge"] for domain, counts in judge.failures.items()}
-        rows += _failure_rows(f"judge {judge.judge.model}", of_judge)
-        notes += [f"judge {kind}, for example: {text}" for kind, text in judge.examples.items()]
+        name = f"judge {results.judge_names[judge.judge.digest]}"
+        rows += _failure_rows(name, of_judge)
+        notes += [f"{name}, {kind}, for example: {text}" for kind, text in judge.examples.items()]
     if any(judge.judge.parse == "official" for judge in results.judges):
         notes.append(
             "Predictions failed by the strict rules; by the official ones only a reply without content does."
@@ -202,7 +209,7 @@ def notes_table(results: Results) -> Table | None:
     rows = [("warning", text, DASH) for text in results.warnings]
     rows += [("predictions", note, str(count)) for note, count in results.predictions.notes.items()]
     for judge in results.judges:
-        name = f"judge {judge.judge.model}"
+        name = f"judge {results.judge_names[judge.judge.digest]}"
         rows += [(name, note, str(count)) for note, count in judge.notes.items()]
     if not rows:
         return None

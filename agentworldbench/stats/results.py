@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from agentworldbench.records import Record, Usage
-from agentworldbench.run_record import JudgeRecord, PredictSection, SelectionRecord
+from agentworldbench.run_record import JudgeRecord, PredictSection, SelectionRecord, judge_names
+from agentworldbench.stats.costs import Spending
 
 Scores = dict[str, float | None]
 """`total` and the five dimensions, 0-100."""
@@ -43,11 +46,13 @@ class Reading(Record):
     macro_floor: Scores
 
 
-class Spending(Record):
-    """Tokens and USD; None where unknown. All attempts count, those of superseded records too."""
+class FromCache(Record):
+    """Answers that a run did not ask for but took from a response cache, and what they took when they were
+    asked for (USD None: unknown). None of it is part of what the run spent."""
 
-    usage: Usage
-    cost_usd: float | None
+    answers: int = 0
+    usage: Usage = Usage()
+    cost_usd: float | None = 0.0
 
 
 class JudgeResults(Record):
@@ -68,6 +73,8 @@ class JudgeResults(Record):
     examples: dict[str, str]
     notes: dict[str, int]
     spent: Spending
+    spent_by_domain: dict[str, Spending] = Field(default_factory=dict)
+    from_cache: FromCache = FromCache()
 
     @property
     def headline(self) -> Reading:
@@ -136,6 +143,8 @@ class PredictionResults(Record):
     examples: dict[str, str]
     notes: dict[str, int]
     spent: Spending
+    spent_by_domain: dict[str, Spending] = Field(default_factory=dict)
+    from_cache: FromCache = FromCache()
 
 
 class Results(Record):
@@ -162,3 +171,8 @@ class Results(Record):
     def model(self) -> str:
         """The model string as the user wrote it."""
         return str(self.predict.model["model"])
+
+    @property
+    def judge_names(self) -> dict[str, str]:
+        """What each judge is called in headings, by digest."""
+        return judge_names(one.judge for one in self.judges)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agentworldbench.records import FailureKind
-from agentworldbench.run_record import PROMPT_CUT, PROMPT_PERHAPS_CUT, ModelFacts, RunRecord
+from agentworldbench.run_record import PROMPT_CUT, PROMPT_PERHAPS_CUT, ModelFacts, RunRecord, judge_names
 from agentworldbench.stats.results import JudgeResults, PredictionResults
 
 OFTEN: Final = 0.02
@@ -40,8 +40,9 @@ def warnings_of(
             "they are no results of this benchmark and are never ranked"
         )
     yield from _less_room(f"model {model}", predictions.less_room, "--max-tokens")
+    called = judge_names(one.judge for one in judges)
     for judge in judges:
-        name = f"judge {judge.judge.model}"
+        name = f"judge {called[judge.judge.digest]}"
         yield from _names(name, judge.served)
         yield from _changes(name, [session.judge_facts.get(judge.judge.digest) for session in run.sessions])
         yield from _less_room(name, judge.less_room, "--judge-max-tokens")

@@ -17,7 +17,17 @@ import yaml
 
 from agentworldbench.models import Connection, Model, create_model
 from agentworldbench.observation import read_reply
-from agentworldbench.records import CallFailure, Completion, Message, Request, Sample, SampleRef, Sampling
+from agentworldbench.prices import Price
+from agentworldbench.records import (
+    CallFailure,
+    Completion,
+    Message,
+    Request,
+    Sample,
+    SampleRef,
+    Sampling,
+    Usage,
+)
 from agentworldbench.task import Task, load_tasks
 
 from .scripted_server import ChatCall, Reply, Script, ScriptedServer
@@ -122,12 +132,16 @@ async def _bounded(work: Awaitable[Outcome]) -> Outcome:
 
 
 def ask_once(
-    model: str, script: Script, request: Request | None = None, timeout: float = LIMIT_S
+    model: str,
+    script: Script,
+    request: Request | None = None,
+    timeout: float = LIMIT_S,
+    price: Price | None = None,
 ) -> tuple[Completion | CallFailure, ScriptedServer]:
     """The outcome of one `generate` against a server with `script`, and the (stopped) server."""
 
     async def run(url: str) -> Completion | CallFailure:
-        made = create_model(model, Connection(base_url=url, timeout=timeout), TASKS)
+        made = create_model(model, Connection(base_url=url, timeout=timeout, price=price), TASKS)
         try:
             return await asyncio.wait_for(made.generate(request or make_request()), LIMIT_S)
         finally:
@@ -164,7 +178,7 @@ def assert_outcome(case: Mapping[str, Any], outcome: Completion | CallFailure) -
                 assert getattr(outcome, name) == expected[name]
         assert outcome.cost_usd is None
     if "usage" in expected:
-        assert outcome.usage.model_dump() == expected["usage"]
+        assert outcome.usage == Usage(**expected["usage"])
     if expected.get("kept") is not None:
         assert isinstance(outcome, CallFailure)
         assert outcome.reply == expected["kept"]

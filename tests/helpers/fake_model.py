@@ -11,6 +11,7 @@ import asyncio
 import inspect
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -94,19 +95,21 @@ class FakeModel(LocalAnswers):
 
 
 class VirtualTime:
-    """The engine's clock and sleep: a sleep takes no time, moves the clock on, and is noted in `waits`."""
+    """The engine's clock and sleep: a sleep takes no time, moves the clock on, and is noted: in `waits`
+    what requests waited for their next attempt, in `pauses` what an endpoint made everybody wait."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
         self.waits: list[float] = []
+        self.pauses: list[float] = []
         clock = SimpleNamespace(monotonic=lambda: self.now)
-        loop = SimpleNamespace(**vars(asyncio) | {"sleep": self._sleep})
-        for module in (retry, limiter):
+        for module, notes in ((retry, self.waits), (limiter, self.pauses)):
             patch.setattr(module, "time", clock)
+            loop = SimpleNamespace(**vars(asyncio) | {"sleep": partial(self._sleep, notes)})
             patch.setattr(module, "asyncio", loop)
 
-    async def _sleep(self, seconds: float) -> None:
-        self.waits.append(seconds)
+    async def _sleep(self, notes: list[float], seconds: float) -> None:
+        notes.append(seconds)
         wake = self.now + seconds
         await asyncio.sleep(0)
         self.now = max(self.now, wake)
