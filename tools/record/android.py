@@ -178,7 +178,7 @@ def provenance() -> dict[str, Any]:
         "Python); no Android device or emulator was involved; tools/record/android.py",
         "programs": {"python": platform.python_version()},
         "mapped": "nothing",
-        "volatile": "nothing when recorded again: clock, battery and state ids follow from the script",
+        "volatile": "nothing when recorded again: clock and battery follow from the script",
         "texts": "apps, stored items, tasks and actions: our own; the three screen formats follow those "
         "of the benchmark",
     }

@@ -8,7 +8,6 @@ commands. Numbers belong to one screen: they are counted anew on the next.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -189,28 +188,22 @@ def _invoke(tool: str, values: list[tuple[str, object]]) -> str:
 
 
 def tree_screen(phone: Phone) -> Screen:
-    """Package, activity, hashes of structure and content, then all views, children indented."""
+    """Package, activity and size, then all views, children indented."""
     window = phone.windows()[0]
     walked = list(window.root.walk())
     toast = toast_view(phone)
     walked += [(toast, 1)] if toast else []
     entries = [Entry(view, number, window.package) for number, (view, _) in enumerate(walked)]
     lines = [_tree_line(entry, depth) for entry, (_, depth) in zip(entries, walked, strict=True)]
-    structure = [f"{depth} {view.cls} {view.res}" for view, depth in walked]
     head = [
         STATE_HEADING,
         f"• **App:** {phone.shown[1]}",
         f"• **Activity:** {phone.front.activity}",
-        f"• **State ID:** {_hash(structure)}/{_hash(lines)}",
         f"• **Screen:** {WIDTH}x{HEIGHT}",
         "",
         "Accessibility Tree:",
     ]
     return Screen("\n".join([*head, *lines]), entries)
-
-
-def _hash(lines: list[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
 
 
 def _tree_line(entry: Entry, depth: int) -> str:
