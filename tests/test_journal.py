@@ -189,6 +189,7 @@ def test_what_is_not_known_is_not_written(tmp_path: Path) -> None:
         "tool_calls": False,
         "usage": {"prompt_tokens": 3},
         "dropped_turns": 0,
+        "cache_breakpoints": 0,
         "adapted": {},
         "prompt_sha256": "p",
         "attempts": [],
