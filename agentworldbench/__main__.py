@@ -1,5 +1,5 @@
 """`python -m agentworldbench` is `awb`."""
 
-from agentworldbench.cli.main import main
+from agentworldbench.cli.main import command
 
-main()
+command()

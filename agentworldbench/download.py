@@ -66,13 +66,7 @@ def http_client() -> Iterator[httpx.Client]:
     """
     import httpx
 
-    bundle = next(((name, value) for name in BUNDLES if (value := os.environ.get(name, "").strip())), None)
-    try:
-        verify = _trusting(bundle[1]) if bundle else True
-    except (OSError, ssl.SSLError) as problem:
-        raise ConfigError(
-            f"{bundle[0] if bundle else ''}: no usable file of certificates ({problem})"
-        ) from problem
+    verify = trusted_certificates() or True
     agent = {"User-Agent": f"agentworldbench/{__version__}", "Accept-Encoding": "identity"}
     try:
         client = httpx.Client(
@@ -86,6 +80,20 @@ def http_client() -> Iterator[httpx.Client]:
         raise ConfigError(f"the proxy or certificate settings of the environment: {problem}") from problem
     with client:
         yield client
+
+
+def trusted_certificates() -> ssl.SSLContext | None:
+    """The certificates that a variable of the environment names; None where none does.
+
+    Raises ConfigError when they cannot be used.
+    """
+    for name in BUNDLES:
+        if bundle := os.environ.get(name, "").strip():
+            try:
+                return _trusting(bundle)
+            except (OSError, ssl.SSLError) as problem:
+                raise ConfigError(f"{name}: no usable file of certificates ({problem})") from problem
+    return None
 
 
 def _trusting(bundle: str) -> ssl.SSLContext:

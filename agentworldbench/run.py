@@ -8,11 +8,8 @@ is in flight, and what was journaled stays.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
-import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +23,8 @@ from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.rates import Ceilings
 from agentworldbench.engine.spending import Ledger, check_prices, open_ledger
-from agentworldbench.errors import ConfigError, Interrupted, StoreError
+from agentworldbench.engine.thread import run_in_thread
+from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.models import Model
 from agentworldbench.outcome import make_results
 from agentworldbench.plan import Plan, make_judges, make_plan
@@ -271,49 +269,3 @@ async def _session(
 async def _close(models: list[Model]) -> None:
     for model in models:
         await model.close()
-
-
-def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine on a new event loop in a thread of its own and wait for it.
-
-    An interrupt (KeyboardInterrupt in the calling thread) cancels the coroutine and is raised as
-    `Interrupted` once it has ended.
-    """
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(work())  # made before the thread: an interrupt always finds it
-    failure: list[BaseException] = []
-    ended = threading.Event()
-
-    async def main() -> None:
-        await task
-
-    def target() -> None:
-        try:
-            with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                try:
-                    runner.run(main())
-                finally:
-                    if interrupted:
-                        ended.set()  # closing the loop waits for look-ups of host names, for minutes maybe
-        except BaseException as problem:  # noqa: BLE001 - handed over to the calling thread
-            failure.append(problem)
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=target, name="awb-engine", daemon=True)
-    interrupted = False
-    while not ended.is_set():
-        try:
-            if thread.ident is None:
-                thread.start()  # waits too, and may be interrupted
-            ended.wait()  # not join(): before Python 3.13 an interrupted join takes the thread for ended
-        except KeyboardInterrupt:
-            interrupted = True
-            with contextlib.suppress(RuntimeError):  # the loop may close at this moment
-                loop.call_soon_threadsafe(task.cancel)
-    if interrupted:
-        raise Interrupted(
-            "interrupted; what is done stays, the same command continues, and `awb score` shows the numbers so far"
-        )
-    if failure:
-        raise failure[0]

@@ -31,8 +31,8 @@ def doctor(values: dict[str, Any], config_file: Path | None) -> None:
     from agentworldbench.cli.output import print_tables
     from agentworldbench.config import make_config
     from agentworldbench.doctor import examine, states
+    from agentworldbench.engine.thread import run_in_thread
     from agentworldbench.render.table import printable
-    from agentworldbench.run import run_in_thread
 
     config = make_config(values, config_file)
     checkups: list[Checkup] = []

@@ -19,7 +19,7 @@ import typer
 from agentworldbench.cli import data, doctor, estimate, export, leaderboard, run, runs, tasks
 from agentworldbench.cli.lazy import LazyGroup
 from agentworldbench.cli.streams import last_words, let_go, prepare_streams
-from agentworldbench.errors import AwbError, Interrupted, StoreError
+from agentworldbench.errors import AwbError, ConfigError, Interrupted, StoreError
 from agentworldbench.resources import read_dotenv
 from agentworldbench.version import __version__
 
@@ -102,7 +102,8 @@ def main() -> NoReturn:
     except OSError as problem:
         if problem.errno not in _THE_MACHINES:
             raise
-        code = _complain(StoreError(f"{problem.filename or 'input or output'}: {problem.strerror}"))
+        kind = ConfigError if problem.errno in (errno.ENAMETOOLONG, errno.ELOOP) else StoreError
+        code = _complain(kind(f"{problem.filename or 'input or output'}: {problem.strerror}"))
     sys.exit(code)
 
 

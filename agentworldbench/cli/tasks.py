@@ -38,10 +38,11 @@ def list_tasks(names: Annotated[list[str] | None, _Names] = None) -> None:
 @app.command("show")
 def show(name: Annotated[str, typer.Argument(help="Domain or task file.", metavar="TASK")]) -> None:
     """Print a task file as it stands, with its path and hash."""
+    from agentworldbench.render.table import printable
     from agentworldbench.task import load_tasks
 
     for task in load_tasks([name]).values():
-        typer.echo(f"# {task.path}  sha256 {task.file_sha256()}")
+        typer.echo(printable(f"# {task.path}  sha256 {task.file_sha256()}"))
         typer.echo(task.path.read_text(encoding="utf-8"), nl=False)
 
 
@@ -56,6 +57,7 @@ def validate(
     from agentworldbench.dataset import open_dataset
     from agentworldbench.errors import TaskError
     from agentworldbench.prompts import reference_observation
+    from agentworldbench.render.table import printable
     from agentworldbench.scoring.metrics import score_observation
     from agentworldbench.sources import resolve_source
     from agentworldbench.task import load_tasks
@@ -78,4 +80,4 @@ def validate(
             if checked[domain]
             else f"no rows in {data} to check against"
         )
-        typer.echo(f"ok  {domain:<10} {task.path}  ({gold})")
+        typer.echo(printable(f"ok  {domain:<10} {task.path}  ({gold})"))
