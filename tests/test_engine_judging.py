@@ -95,6 +95,17 @@ def test_several_judges_each_give_their_verdicts(dataset: Dataset, store: Store)
         assert {value for record in stored for value in (record.scores or {}).values()} == {score}
 
 
+def test_each_judge_has_the_connections_of_its_own_endpoint(dataset: Dataset, store: Store) -> None:
+    async def slow(request: Request, number: int) -> Completion:
+        for _ in range(40):
+            await asyncio.sleep(0)
+        return verdict(request, number)
+
+    one, other = (FakeModel(slow, name=name, endpoint=name) for name in ("one", "other"))
+    work(dataset, store, FakeModel(world), judge_of(one), judge_of(other), max_connections=3)
+    assert (one.max_in_flight, other.max_in_flight) == (3, 3)
+
+
 def judged(dataset: Dataset, store: Store, *replies: Any, attempts: int = 3) -> tuple[Verdict, FakeModel]:
     """The verdict of one sample whose judge gives `replies` one after another."""
     judge = FakeModel(lambda request, number: replies[min(number, len(replies)) - 1], name="judge")

@@ -276,9 +276,17 @@ def test_a_servers_wish_is_honoured(kind: str, time: VirtualTime) -> None:
     assert 17.0 <= time.waits[0] <= 17.1
 
 
-def test_a_wish_for_no_wait_does_not_burn_the_attempts(time: VirtualTime) -> None:
-    asked(fails("rate_limit", retry_after=0.0), retries=3)
+@pytest.mark.parametrize("wish", [0.0, 0.006])
+def test_a_wish_for_an_instant_does_not_burn_the_attempts(wish: float, time: VirtualTime) -> None:
+    asked(fails("rate_limit", retry_after=wish), retries=3)
     assert sum(time.waits) >= 0.25 + 0.5 + 1
+
+
+def test_any_number_of_failures_in_a_row_is_lived_with(time: VirtualTime) -> None:
+    answer, _, _ = asked(fails("rate_limit"), retries=1200)
+    assert len(answer.attempts) == 1201
+    assert max(time.waits) <= 60
+    assert max(time.pauses) <= 16
 
 
 def test_a_rate_limit_pauses_the_endpoint_for_all(time: VirtualTime) -> None:

@@ -14,15 +14,20 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentworldbench.errors import ConfigError
 from agentworldbench.models import Connection, create_model, streaming
 from agentworldbench.models.connections import COUNT, EVERY, IDLE, key_mark, probed_socket
+from agentworldbench.models.streaming import lines_of
 from agentworldbench.records import CallFailure, Completion
 from tests.helpers.asking import LIMIT_S, TASKS, make_request
 
 MODEL = "openai-api/tiny"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+CHUNKED = HEAD.replace(b"Connection", b"Transfer-Encoding: chunked\r\nConnection") + b"fff\r\n"
+"""Promises 4,095 bytes."""
 
 
 def event(delta: dict[str, Any] | None = None, finish: str | None = None, **top: Any) -> bytes:
@@ -104,12 +109,83 @@ def test_without_the_flag_nothing_is_streamed() -> None:
         assert body.get("stream", False) is stream
 
 
+UNENDING: dict[str, tuple[bytes, bool]] = {
+    "closed": (HEAD + TEXT + STOP + USAGE, False),
+    "kept open": (HEAD + TEXT + STOP + USAGE, True),
+    "cut off": (CHUNKED + TEXT + STOP + USAGE, False),
+}
+
+
+@pytest.mark.parametrize("name", UNENDING)
+def test_an_answer_that_has_its_finish_reason_is_whole_however_the_stream_ends(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "ENDING", 0.2)
+    outcome, _ = asked(*UNENDING[name])
+    assert isinstance(outcome, Completion), outcome
+    assert (outcome.text, outcome.finish_reason, outcome.usage.completion_tokens) == ("total 2", "stop", 5)
+
+
+ODD: dict[str, tuple[bytes, str]] = {
+    "CRLF": ((TEXT + STOP + DONE).replace(b"\n", b"\r\n"), "total 2"),
+    "CR": ((TEXT + STOP + DONE).replace(b"\n", b"\r"), "total 2"),
+    "no blank after the colon": ((TEXT + STOP + DONE).replace(b"data: ", b"data:"), "total 2"),
+    "a line separator of Unicode": (event({"content": "a#b"}).replace(b"#", "\u2028".encode()) + STOP, "a\u2028b"),
+    "halves of a character": (event({"content": "\ud83d"}) + event({"content": "\ude00"}) + STOP, "\U0001f600"),
+    "the whole message": (b'data: {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}\n\n', "ok"),
+    "the whole message once more": (
+        TEXT + b'data: {"choices": [{"message": {"content": "total 2"}, "finish_reason": "stop"}]}\n\n', "total 2"
+    ),
+    "another choice": (TEXT + b'data: {"choices": [{"index": 1, "delta": {"content": "no"}}]}\n\n' + STOP, "total 2"),
+    "events of nothing": (b'data: [1]\n\ndata: {"choices": null}\n\n' + TEXT + STOP, "total 2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_streams_are_read(name: str) -> None:
+    answer, text = ODD[name]
+    outcome, _ = asked(HEAD + answer)
+    assert isinstance(outcome, Completion), outcome
+    assert outcome.text == text
+
+
+@given(st.binary(max_size=60), st.integers(1, 7))
+def test_lines_do_not_depend_on_how_the_bytes_arrive(tail: bytes, size: int) -> None:
+    whole = "größe \u2028 \U0001f600\r\n".encode() + tail
+
+    async def lines(step: int) -> list[str]:
+        async def chunks() -> AsyncIterator[bytes]:
+            for start in range(0, len(whole), step):
+                yield whole[start : start + step]
+
+        return [line async for line in lines_of(chunks()) if line]
+
+    assert asyncio.run(lines(size)) == asyncio.run(lines(len(whole)))
+
+
+COUNTED = event({"content": "tot"}, usage={"prompt_tokens": 12, "completion_tokens": 1})
+
+
+@pytest.mark.parametrize("code", [429, 529, 500])
+def test_what_a_stream_made_before_its_error_is_counted_and_may_have_been_paid(code: int) -> None:
+    error = b'data: {"error": {"message": "no", "code": %d}}\n\n' % code
+    outcome, _ = asked(HEAD + COUNTED + error)
+    assert isinstance(outcome, CallFailure)
+    assert (outcome.cost_usd, outcome.usage.prompt_tokens, outcome.usage.completion_tokens) == (None, 12, 1)
+    nothing, _ = asked(HEAD + error)
+    assert isinstance(nothing, CallFailure)
+    assert nothing.cost_usd == (None if code == 500 else 0)
+
+
 BROKEN: dict[str, tuple[bytes, bool, str]] = {
     "closed after some text": (TEXT, False, "network"),
     "done without a finish reason": (TEXT + DONE, False, "network"),
     "an error in the middle": (TEXT + b'data: {"error": {"message": "server died"}}\n\n', False, "provider_error"),
     "overloaded in the middle": (
         TEXT + b'data: {"error": {"message": "Overloaded", "code": 529}}\n\n', False, "overloaded"
+    ),
+    "an error in llama.cpp's words": (
+        b'error: {"code": 400, "message": "the request exceeds the available context size"}\n\n', False, "context_overflow"
     ),
     "no JSON": (TEXT + b"data: {oops\n\n", False, "malformed_response"),
     "nothing at all": (b"", False, "network"),

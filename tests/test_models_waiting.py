@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworldbench.models.waiting import MAX_WAIT, retry_after
+from agentworldbench.models.failures import call_failure
+from agentworldbench.models.waiting import MAX_WAIT, delay_in, delay_words, retry_after
 from tests.helpers.asking import cases
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -38,9 +39,15 @@ def test_what_headers_say(case: dict[str, Any]) -> None:
 
 DURATIONS = st.from_regex(r"-?\d{0,12}(\.\d{0,9})?(ms|s|m|h|d|us)?(\d{0,4}s)?", fullmatch=True)
 DATES = st.datetimes(timezones=st.just(UTC)).map(lambda date: format_datetime(date, usegmt=True))
+ABSURD = st.from_regex(r"Wed, 21 Oct \d{4,20} 07:28:00 [+-]\d{4,20}", fullmatch=True)
 MOMENTS = st.datetimes().map(lambda date: date.isoformat() + "Z")
 VALUES = (
-    DURATIONS | DATES | MOMENTS | st.floats().map(str) | st.text(st.characters(codec="latin-1"), max_size=20)
+    DURATIONS
+    | DATES
+    | ABSURD
+    | MOMENTS
+    | st.floats().map(str)
+    | st.text(st.characters(codec="latin-1"), max_size=20)
 )
 
 
@@ -61,3 +68,33 @@ def test_a_wrong_clock_of_ours_changes_nothing_where_the_server_tells_its_own(wa
         ("x-ratelimit-reset", str(int(moment.timestamp()))),
     ):
         assert retry_after({"Date": date, name: value}, ours) == wait
+
+
+@pytest.mark.parametrize(
+    ("status", "wait"), [(429, 0.006), (413, 0.006), (500, None), (503, None), (529, None)]
+)
+def test_rate_limits_told_with_every_response_are_no_wish_of_a_server_that_failed(
+    status: int, wait: float | None
+) -> None:
+    told = {"x-ratelimit-remaining-requests": "499", "x-ratelimit-reset-requests": "6ms"}
+    assert call_failure(status, "no", told).retry_after == wait
+    assert call_failure(status, "no", told | {"retry-after": "3"}).retry_after == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "wait"),
+    [
+        ("Please try again in 6m0s.", 360),
+        ("Please try again in 1h0m7.5s.", MAX_WAIT),
+        ("Please try again in 20ms.", 0.02),
+        ("Please retry in 17.5 seconds", 17.5),
+        ("{'retryDelay': '17s'}", 17),
+        ("try again in 6 weeks", None),
+        ("try again later", None),
+    ],
+)
+def test_what_words_say(text: str, wait: float | None) -> None:
+    assert delay_in(text) == wait
+    told = delay_words(text)
+    assert (told is None) is (wait is None)
+    assert told is None or delay_in(told) == wait, "the words that are kept say the same"

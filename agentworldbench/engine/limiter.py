@@ -19,7 +19,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from agentworldbench.engine.levels import Level, Pace, Wave
@@ -80,6 +80,7 @@ class Limiter:
         self._numbers = itertools.count(1)
         self._sent = 0
         self._turnstile = asyncio.Lock()
+        self._landed = asyncio.Event()
         self._closed_until = 0.0
         self._one_ahead = False
         self._flying: set[int] = set()
@@ -101,7 +102,7 @@ class Limiter:
         """What keeps `limit` or its use low, in a few words; empty where nothing does."""
         if (wait := self._closed_until - time.monotonic()) >= 1:
             return f"paused for {wait:.0f} s"
-        if self._turnstile.locked():
+        if self._at_ceiling:
             return "at the ceiling per minute"
         if self._level.refused is not None or self.limit < self._wave.before:
             return "limited by 429s" if self._overcharged_by == "rate_limit" else "the server is overloaded"
@@ -151,8 +152,11 @@ class Limiter:
     async def sending(self, tokens: float = 0) -> AsyncIterator[Ticket]:
         """Wait until a request of about `tokens` may start; it is under way until the block ends."""
         async with self._turnstile:  # one after another: each start changes what the next one waits for
-            while (wait := self._wait(tokens)) > 0:
-                await asyncio.sleep(wait)
+            while (wait := self._wait(tokens)) > 0 or self._is_full:
+                self._landed.clear()
+                with suppress(TimeoutError):  # an answer makes room, or used fewer tokens than was thought
+                    async with asyncio.timeout(wait or None):
+                        await self._landed.wait()
             now = time.monotonic()
             if self._one_ahead:
                 self._one_ahead = False
@@ -164,6 +168,16 @@ class Limiter:
             yield ticket
         finally:
             self._flying.discard(ticket.number)
+            self._landed.set()
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether as many are under way as may be: the limit can shrink below the slots that are held."""
+        return len(self._flying) >= self.limit
+
+    @property
+    def _at_ceiling(self) -> bool:
+        return self._turnstile.locked() and not self._is_full
 
     def _amounts(self, tokens: float) -> Iterator[tuple[Rate, float]]:
         for rate, amount in zip(self._ceilings, (1.0, tokens), strict=True):
@@ -206,7 +220,7 @@ class Limiter:
             self._row = 0
         if ticket.level > self._level.carried:  # earlier ones that are still under way may yet be refused
             self._level.carry(ticket.level - sum(number < ticket.number for number in self._flying))
-        idle = self._taken < self.limit or self._turnstile.locked()
+        idle = self._taken < self.limit or self._at_ceiling
         if idle or self.limit >= self.most or now < self._steady_until:
             return
         self._good += 1
@@ -237,11 +251,16 @@ class Limiter:
         self._level.settle(self._wave.left if self._wave.sure else None)
         if self._row >= 2 or (self._wave.count > 1 and not self._wave.left):
             self._one_ahead = True
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** max(0, self._row - 2))
+            pause = doubled(FIRST_PAUSE, self._row - 2, LONGEST_PAUSE)
             wait = wait or pause * random.uniform(0.75, 1.0)
         if wait:
             self.pause(wait)
             self._level.wait_for_trial(time.monotonic() + wait * PAUSES_BETWEEN_TRIALS)
+
+
+def doubled(first: float, times: int, longest: float) -> float:
+    """`first` seconds, doubled so many times, up to `longest`."""
+    return min(longest, first * 2.0 ** min(max(times, 0), 100))
 
 
 class Slot:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentworldbench.engine.fitting import estimate_tokens
-from agentworldbench.engine.limiter import Limiter, Slot, Ticket
+from agentworldbench.engine.limiter import Limiter, Slot, Ticket, doubled
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.retry_table import RULES
 from agentworldbench.errors import AwbError, ConfigError, CredentialsError, EndpointError, QuotaError
@@ -168,14 +168,13 @@ def _again(
 
 
 def _wait(outcome: CallFailure, attempts: int) -> float:
-    """Seconds before the next attempt: the server's wish, else 0.5, 1, 2 … 60 with jitter, longer by class.
+    """Seconds before the next attempt: 0.5, 1, 2 … 60 with jitter, longer by class, or the server's wish.
 
-    A wish for 0 (or for a moment that has passed) is none: all attempts would be spent in an instant.
+    The longer of the two: with a wish for an instant that is never kept all attempts would be spent in an
+    instant.
     """
-    if outcome.retry_after:
-        return outcome.retry_after + random.uniform(0, 0.1)
-    full = min(LONGEST_WAIT, FIRST_WAIT * RULES[outcome.failure.kind].longer * 2 ** (attempts - 1))
-    return float(full * random.uniform(0.5, 1.0))
+    full = doubled(FIRST_WAIT * RULES[outcome.failure.kind].longer, attempts - 1, LONGEST_WAIT)
+    return max(full * random.uniform(0.5, 1.0), (outcome.retry_after or 0.0) + random.uniform(0, 0.1))
 
 
 def _refuses_all(failure: Failure, model: Model) -> AwbError:

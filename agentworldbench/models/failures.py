@@ -161,7 +161,7 @@ def call_failure(
     status: int, message: str, headers: Mapping[str, str] | None = None, secrets: tuple[str, ...] = ()
 ) -> CallFailure:
     """Failure of one request from what the server sent."""
-    wait = retry_after(headers or {})
+    wait = retry_after(headers or {}, limited=status in (413, 429))
     if wait is None:
         wait = delay_in(message)
     kind = kind_of(status, message, wait is not None)

@@ -2,7 +2,8 @@
 
 In: the lines of a server-sent event stream. Out: the decoded reply, which `chat.py` reads like any
 other, or a failure. Partial text never becomes an answer: a stream that ends before a finish reason
-came is a broken connection. Comments, by which servers keep a connection alive, are passed over.
+came is a broken connection. One that breaks after it has brought the whole answer, which is kept.
+Comments, by which servers keep a connection alive, are passed over.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from agentworldbench.models.base import one_line
+from agentworldbench.models.chat import read_usage
 from agentworldbench.models.failures import call_failure, error_text, failed
 from agentworldbench.records import CallFailure, FailureKind
 
@@ -21,6 +23,8 @@ STREAMED: Final = {"stream": True, "stream_options": {"include_usage": True}}
 SILENCE: Final = 300.0
 """Seconds without any line, after the first text came, that mean a dead connection: before it a model
 may think for long."""
+ENDING: Final = 10.0
+"""Seconds without any line, after the finish reason came, that mean the end: some servers keep the connection."""
 _TEXTS: Final = ("content", "reasoning_content", "reasoning", "refusal")
 _NAMES: Final = ("id", "model", "system_fingerprint")
 
@@ -38,32 +42,48 @@ async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
 async def read_stream(
     lines: AsyncIterator[str], secrets: tuple[str, ...] = ()
 ) -> dict[str, Any] | CallFailure:
-    """Read a stream to its end. Raises what the connection raises."""
+    """Read a stream to its end. Raises what the connection raises, as long as no finish reason came."""
     reply = _Reply()
-    silence: float | None = None
+    try:
+        failure = await _read(lines, reply, secrets)
+    except Exception:
+        if reply.finish_reason is None:
+            raise
+        failure = None  # at most the token counts are lost
+    if failure is None:
+        return reply.whole()
+    made = {"usage": read_usage(reply.usage)} | ({"cost_usd": None} if reply.begun else {})
+    return failure.model_copy(update=made)
+
+
+async def _read(lines: AsyncIterator[str], reply: _Reply, secrets: tuple[str, ...]) -> CallFailure | None:
+    """Take in all events; why they make no whole reply, or None."""
     while True:
+        silence = ENDING if reply.finish_reason else SILENCE if reply.begun else None
         try:
             async with asyncio.timeout(silence):
                 line = await anext(lines, None)
         except TimeoutError:
-            return _broken(f"the stream fell silent for {SILENCE:g} s")
-        told = line[5:].strip() if line and line.startswith("data:") else ""
-        if line is None or told == "[DONE]":
+            if reply.finish_reason is None:
+                return _broken(f"the stream fell silent for {SILENCE:g} s")
+            return None
+        field, _, told = (line or "").partition(":")
+        told = told.strip()
+        if line is None or (field, told) == ("data", "[DONE]"):
             break
-        if not told:
+        if field not in ("data", "error") or not told:
             continue
         try:
             event = json.loads(told)
         except (ValueError, RecursionError) as problem:
             return failed(FailureKind.MALFORMED_RESPONSE, f"an event is not JSON ({one_line(str(problem))})")
+        if field == "error":  # llama.cpp
+            event = {"error": event}
         if isinstance(event, dict) and event.get("error"):
             return _refused(event, secrets)
         if isinstance(event, dict):
             reply.add(event)
-            silence = SILENCE if reply.begun else None
-    if reply.finish_reason is None:
-        return _broken("the stream ended before the answer did")
-    return reply.whole()
+    return None if reply.finish_reason else _broken("the stream ended before the answer did")
 
 
 class _Reply:
@@ -80,6 +100,11 @@ class _Reply:
         """Whether any text came."""
         return bool(self._texts)
 
+    @property
+    def usage(self) -> Any:
+        """The tokens that the server counted last."""
+        return self._top.get("usage")
+
     def add(self, event: dict[str, Any]) -> None:
         """Take in one event."""
         self._top |= {name: event[name] for name in (*_NAMES, "usage") if event.get(name)}
@@ -88,7 +113,7 @@ class _Reply:
         if not isinstance(choice, dict) or choice.get("index", 0) not in (0, None):
             return
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        delta = choice.get("delta")
+        delta = choice.get("delta", None if self.begun else choice.get("message"))  # some send it whole
         for name, value in (delta if isinstance(delta, dict) else {}).items():
             if name in _TEXTS and isinstance(value, str) and value:
                 self._texts.setdefault(name, []).append(value)

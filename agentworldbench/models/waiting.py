@@ -32,35 +32,45 @@ _UNITS: Final = (86400.0, 3600.0, 60.0, 1.0, 0.001)
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _RESET: Final = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:(.+)-)?reset(?:-(.+))?", re.ASCII)
 _DELAY = re.compile(
-    r"(?:retry.?delay\W+|(?:retry|try again) (?:in|after) )(\d{1,6}(?:\.\d{1,9})?) ?(ms|s)(?:econds?)?\b",
+    r"(?:retry.?delay\W+|(?:retry|try again) (?:in|after) )(?:(\d{1,3})h)?(?:(\d{1,4})m(?!s))?"
+    r"(\d{1,6}(?:\.\d{1,9})?) ?(ms|s)(?:econds?)?\b",
     re.IGNORECASE | re.ASCII,
 )
 
 
-def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds to wait by the headers of a refusal, or None; `now` is our clock (default: it is asked)."""
+def retry_after(
+    headers: Mapping[str, str], now: datetime | None = None, limited: bool = True
+) -> float | None:
+    """Seconds to wait by the headers of a refusal, or None; `now` is our clock (default: it is asked).
+
+    `limited`: the refusal is for a rate limit. Providers tell of their limits with every response, and
+    when one is fresh again says nothing about a fault of the server.
+    """
     low = {name.lower(): value.strip() for name, value in headers.items()}
     moment = _date(low.get("date", "")) or now or datetime.now(UTC)
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        if _NUMBER.fullmatch(low.get(name, "")):
-            return _bounded(float(low[name]) * scale)
-    if (date := _date(low.get("retry-after", ""))) is not None:
-        return _bounded(max(0.0, _until(date, moment)))
-    return _bounded(_reset(low, moment))
+        if _NUMBER.fullmatch(low.get(name, "")) and (wait := float(low[name]) * scale) <= NONSENSE:
+            return min(wait, MAX_WAIT)
+    date = _date(low.get("retry-after", ""))
+    if date is not None and (wait := max(0.0, _until(date, moment))) <= NONSENSE:
+        return min(wait, MAX_WAIT)
+    reset = _reset(low, moment) if limited else None
+    return None if reset is None else min(reset, MAX_WAIT)
 
 
 def delay_in(message: str) -> float | None:
-    """Seconds to wait where only the text of the error says so (Gemini: `retryDelay`, `retry in 17s`)."""
+    """Seconds to wait where only the text of the error says so (`retryDelay`, `retry in 17s`, `try again in 6m0s`)."""
     match = _DELAY.search(message)
     if match is None:
         return None
-    return min(float(match[1]) * (0.001 if match[2].lower() == "ms" else 1.0), MAX_WAIT)
+    seconds = float(match[3]) * (0.001 if match[4].lower() == "ms" else 1.0)
+    return min(int(match[1] or 0) * 3600 + int(match[2] or 0) * 60 + seconds, MAX_WAIT)
 
 
 def delay_words(text: str) -> str | None:
     """The delay that a text names, as `retry in 17 s`; None for none."""
-    match = _DELAY.search(text)
-    return f"retry in {match[1]} {match[2]}" if match else None
+    wait = delay_in(text)
+    return None if wait is None else f"retry in {wait:g} s"
 
 
 def clock_offset(date: str, now: datetime | None = None) -> float | None:
@@ -69,14 +79,10 @@ def clock_offset(date: str, now: datetime | None = None) -> float | None:
     return None if told is None else round(_until(told, now or datetime.now(UTC)), 1)
 
 
-def _bounded(wait: float | None) -> float | None:
-    return None if wait is None or not 0 <= wait <= NONSENSE else min(wait, MAX_WAIT)
-
-
 def _date(text: str) -> datetime | None:
     try:
         date = parsedate_to_datetime(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,10 @@ def fails(
     """A failure of a call; `fields` are further ones of the record."""
     failure = Failure(kind=FailureKind(kind), message=f"scripted {kind}", status=status)
     return CallFailure(failure=failure, retry_after=retry_after, **fields)
+
+
+TURNS = 40
+"""Of the event loop, which an answer takes: workers begin their requests in turns of their own."""
 
 
 class FakeModel(LocalAnswers):
@@ -82,7 +87,7 @@ class FakeModel(LocalAnswers):
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         self.max_in_trajectory = max(self.max_in_trajectory, self._trajectories[cluster])
         try:
-            for _ in range(3):
+            for _ in range(TURNS):
                 await asyncio.sleep(0)
             outcome = self._answer(request, number)
             if inspect.isawaitable(outcome):
@@ -105,11 +110,19 @@ class VirtualTime:
         clock = SimpleNamespace(monotonic=lambda: self.now)
         for module, notes in ((retry, self.waits), (limiter, self.pauses)):
             patch.setattr(module, "time", clock)
-            loop = SimpleNamespace(**vars(asyncio) | {"sleep": partial(self._sleep, notes)})
-            patch.setattr(module, "asyncio", loop)
+            waits = {"sleep": partial(self._sleep, notes), "timeout": partial(self._timeout, notes)}
+            patch.setattr(module, "asyncio", SimpleNamespace(**vars(asyncio) | waits))
 
     async def _sleep(self, notes: list[float], seconds: float) -> None:
         notes.append(seconds)
         wake = self.now + seconds
         await asyncio.sleep(0)
         self.now = max(self.now, wake)
+
+    @asynccontextmanager
+    async def _timeout(self, notes: list[float], seconds: float | None) -> AsyncIterator[None]:
+        """Passes at once."""
+        if seconds is not None:
+            await self._sleep(notes, seconds)
+            raise TimeoutError
+        yield
