@@ -26,7 +26,7 @@ from agentworldbench.option_values import (
     shard_form,
     token_range,
 )
-from agentworldbench.prices import Price, parse_price
+from agentworldbench.prices import Price, parse_price, plain_name
 from agentworldbench.recipe import Recipe
 from agentworldbench.records import Record, Thinking
 from agentworldbench.resources import find_config
@@ -250,7 +250,7 @@ class RunConfig(Record):
     @field_validator("price")
     @classmethod
     def _price_form(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        names = [parse_price(text)[0] for text in value]
+        names = [plain_name(parse_price(text)[0]) for text in value]
         if len(set(names)) != len(names):
             raise ValueError("a model has one price")
         return value

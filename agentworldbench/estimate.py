@@ -26,7 +26,8 @@ from agentworldbench.models.local_tokens import Counter, local_counter
 from agentworldbench.plan import Plan
 from agentworldbench.prices import Price
 from agentworldbench.prompts import predict_messages, reference_observation
-from agentworldbench.records import Message, Prediction, Record, Sample
+from agentworldbench.records import Message, Prediction, Record, Sample, SampleRef
+from agentworldbench.resume import continued
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.stats.costs import Amount
 from agentworldbench.store import Store
@@ -64,9 +65,11 @@ class Estimate(Record):
 
 
 def estimate(plan: Plan) -> Estimate:
-    """What is still due of a plan. Raises DataError where a row cannot be read again."""
+    """What is still due of a plan. Raises ConfigError where it may not continue what its directory holds,
+    DataError where a row cannot be read again."""
     store = Store(plan.path)
-    patience = Patience(retry_failed=plan.config.retry_failed)
+    # Where the plan begins a run, failures that another configuration has left are set aside.
+    patience = Patience(retry_failed=plan.config.retry_failed or continued(store, plan) is None)
     pipeline = Pipeline(plan.samples.dataset, store, plan.predictor, plan.judges, patience, Progress())
     units, questions = pipeline.due(plan.samples.refs)
     due: dict[str, tuple[list[Unit], list[Question]]] = {}
@@ -79,7 +82,7 @@ def estimate(plan: Plan) -> Estimate:
         stages.begin_trajectory()
         for ref in turns:
             if ref.id in due:
-                stages.add(plan.samples.dataset.load(ref) if stages.read else None, ref.domain, *due[ref.id])
+                stages.add(ref, plan.samples.dataset.load(ref) if stages.read else None, *due[ref.id])
     made = stages.made()
     paid = [stage for stage in made if stage.total.requests and not stage.local]
     totals = [stage.total for stage in paid]
@@ -115,19 +118,19 @@ class _Stages:
         for stage in self._all():
             stage.before = ()
 
-    def add(self, sample: Sample | None, domain: str, units: list[Unit], questions: list[Question]) -> None:
+    def add(
+        self, ref: SampleRef, sample: Sample | None, units: list[Unit], questions: list[Question]
+    ) -> None:
         """Count one sample's requests; `sample` is None where no text is sent."""
-        config, tasks = self._plan.config, self._plan.samples.tasks
-        reference = reference_observation(sample, tasks[domain]) if sample else ""
-        if units and self._predict:
-            model = self._predict.model
-            most = config.max_tokens or tasks[domain].generation.max_tokens
+        config, domain, predictor = self._plan.config, ref.domain, self._plan.predictor
+        reference = reference_observation(sample, self._plan.samples.tasks[domain]) if sample else ""
+        if units and self._predict and predictor:
+            most = smaller(predictor.sampling(ref, 1).max_tokens, predictor.model.limits.max_output)
             tokens = estimate_tokens((Message(role="user", content=reference),))
-            output = prediction_tokens(config, tokens, smaller(most, model.limits.max_output))
+            output = prediction_tokens(config, tokens, most)
             messages = predict_messages(sample) if sample else ()
-            self._predict.add(domain, messages, output, again=0)
-            for epoch in range(1, len(units)):
-                self._predict.add(domain, messages, output, again=epoch)
+            for number in range(len(units)):
+                self._predict.add(domain, messages, output, again=number > 0)
         new = {unit.epoch for unit in units}
         for judge, stage in self._judges:
             most_of_judge = smaller(judge.sampling.max_tokens, judge.model.limits.max_output)
@@ -141,7 +144,7 @@ class _Stages:
                 # The prediction of another epoch is another text.
                 expected = reference if epoch == 1 else f"{epoch} {reference}"
                 messages = _judge_prompt(judge, sample, prediction, expected) if sample else ()
-                stage.add(domain, messages, output, again=number if question.repeat > 1 else 0)
+                stage.add(domain, messages, output, again=number > 0 and question.repeat > 1)
 
     def made(self) -> tuple[StageEstimate, ...]:
         """The finished stages."""
@@ -174,8 +177,8 @@ class _Stage:
         self.sent = not (self.model.local and self.model.batch is None)
         self._counter = local_counter(self.model) if self.sent else None
 
-    def add(self, domain: str, messages: tuple[Message, ...], output: tuple[int, int], again: int) -> None:
-        """One more request; `again` counts earlier ones of the very same prompt."""
+    def add(self, domain: str, messages: tuple[Message, ...], output: tuple[int, int], again: bool) -> None:
+        """One more request; `again`: the last one had the very same prompt."""
         low, high = output if self.sent else (0, 0)
         tokens = self._tokens(domain, messages)
         common = messages if again else _common(self.before, messages)

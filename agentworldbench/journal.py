@@ -3,7 +3,7 @@
 Reading is binary and splits on `\n` alone; the last record of a key counts. Before appending, a torn
 last line (the process died while writing) is moved to a `.torn` file beside the journal. A record is
 written and flushed at once, so it survives the process; it is forced to the disk at most once a
-second, so it survives the machine.
+second, in a thread of its own (a slow disk holds nobody up), so it survives the machine.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -38,6 +39,8 @@ class Journal(Generic[R]):
         self.bad_lines: list[int] = []
         self._end = 0
         self._file: Any = None
+        self._syncer: ThreadPoolExecutor | None = None
+        self._syncing: Future[None] | None = None
         self._synced = 0.0
         if path.exists():
             self._scan()
@@ -108,8 +111,7 @@ class Journal(Generic[R]):
                 self._open()
             self._file.write(body + b"\n")
             self._file.flush()
-            if time.monotonic() - self._synced >= SYNC_SECONDS:
-                self.sync()
+            self._sync_behind()
         except OSError as problem:
             self._abandon()
             raise StoreError(
@@ -129,6 +131,8 @@ class Journal(Generic[R]):
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):  # closing tries once more to write what could not be written
+                self._end_syncing()
+            with suppress(OSError):
                 file.close()
 
     def _is_record(self, body: bytes) -> bool:
@@ -138,18 +142,40 @@ class Journal(Generic[R]):
             return False
         return True
 
-    def sync(self) -> None:
-        """Force what was written to the disk."""
-        if self._file is not None:
-            os.fsync(self._file.fileno())
+    def _sync_behind(self) -> None:
+        """Begin to force to the disk what was written, once a second; raise what the last time brought."""
+        if self._syncing is not None and self._syncing.done():
+            done, self._syncing = self._syncing, None
+            done.result()
+        if self._syncing is None and time.monotonic() - self._synced >= SYNC_SECONDS:
             self._synced = time.monotonic()
+            self._syncer = self._syncer or ThreadPoolExecutor(1, thread_name_prefix="awb-journal")
+            self._syncing = self._syncer.submit(os.fsync, self._file.fileno())
+
+    def _end_syncing(self) -> None:
+        """Wait for the thread, which holds the file's number. Raises OSError when the disk refused."""
+        syncer, syncing = self._syncer, self._syncing
+        self._syncer = self._syncing = None
+        if syncer is not None:
+            syncer.shutdown()
+        if syncing is not None:
+            syncing.result()
 
     def close(self) -> None:
-        """Sync and close; reading stays possible."""
-        if self._file is not None:
-            self.sync()
-            self._file.close()
-            self._file = None
+        """Force all to the disk and close; reading stays possible. Raises StoreError when the disk refuses."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            self._end_syncing()
+            os.fsync(file.fileno())
+        except OSError as problem:
+            self._abandon()
+            raise StoreError(
+                f"{self.path}: cannot be written ({problem.strerror}); what was written stays"
+            ) from problem
+        self._file = None
+        file.close()
 
 
 def _mend_tail(path: Path, is_record: Callable[[bytes], bool]) -> int:

@@ -94,17 +94,16 @@ def merge_runs(runs: Sequence[Path], output: Path, data: str | None = None) -> M
     stores = [open_store(path) for path in (*sources, *([output] if kept else ()))]
     named = {store.path: _record(store) for store in stores}
     _check_alike(named)
-    records = dict(
-        sorted(named.items(), key=_age)
-    )  # so that it does not matter in which order they are named
+    # So that it does not matter in which order they are named.
+    records = dict(sorted(named.items(), key=_age))
     whole = _one_run(records).model_copy(update={"sessions": _sessions(records, output if kept else None)})
     samples, selection = _union(list(records.values()), data)
     whole = whole.model_copy(update={"selection": selection})
-    predictions = _gather(stores, "predictions.jsonl", Prediction, _rank_prediction)
-    shown = {key: place.shown for key, place in predictions.winners().items()}
     judges = {judge.digest: judge for judge in whole.judges}
-    verdicts = _gather(stores, "verdicts.jsonl", Verdict, lambda one: _rank_verdict(one, judges, shown))
-    with locked_store(output) as store:
+    with locked_store(output) as store:  # from here on nobody adds a record to what is replaced
+        predictions = _gather(stores, "predictions.jsonl", Prediction, _rank_prediction)
+        shown = {key: place.shown for key, place in predictions.winners().items()}
+        verdicts = _gather(stores, "verdicts.jsonl", Verdict, lambda one: _rank_verdict(one, judges, shown))
         store.forget_results()
         store.write_run(whole)
         counted = _write(store, "predictions.jsonl", predictions), _write(store, "verdicts.jsonl", verdicts)

@@ -15,6 +15,8 @@ from pydantic import Field
 from agentworldbench.records import Record, Usage
 
 MILLION: Final = 1_000_000
+MOST_A_TOKEN: Final = 1.0
+"""USD; no model costs a thousandth of it."""
 
 
 class Rates(Record):
@@ -93,6 +95,8 @@ def parse_price(text: str) -> tuple[str, Price]:
         raise ValueError(f"expected two or three numbers after '=', got {numbers[:40]!r}") from None
     if len(values) not in (2, 3) or not all(math.isfinite(value) and value >= 0 for value in values):
         raise ValueError("expected two or three numbers, none below 0: IN,OUT[,CACHED]")
+    if max(values) > MOST_A_TOKEN:
+        raise ValueError("more than 1 USD a token; prices are in USD per million tokens")
     rates = dict(zip(("prompt", "completion", "cached"), values, strict=False))
     return model.strip(), Price(**rates, source="--price")
 

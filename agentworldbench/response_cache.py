@@ -31,7 +31,8 @@ from agentworldbench.records import Completion, Record
 
 NAME: Final = "responses.sqlite"
 FORMAT: Final = 1
-"""Raised when entries of before cannot be read any more; a file of another format is left alone."""
+"""To be raised, and put into NAME, when a record changes so that entries of before or after cannot be read:
+two versions that share a folder would else set each other's file aside."""
 MARK: Final = 0x41574243
 """SQLite's application id of such a file."""
 BUSY_SECONDS: Final = 30.0

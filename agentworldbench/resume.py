@@ -42,15 +42,28 @@ _INFORMATION = {
 _PER_DOMAIN = {"predict.data.files", "predict.tasks", "predict.sampling"}
 
 
+def continued(store: Store, plan: Plan) -> RunRecord | None:
+    """The run that a session of `plan` on `store` goes on with; None where it begins one.
+
+    It begins one too where another configuration has left nothing but failures. Raises ConfigError when the
+    plan may not continue what is there.
+    """
+    stored = store.read_run()
+    if stored is None or (not store.has_answers() and differences(stored.predict, plan.predict)):
+        return None
+    check_same_run(plan.path, stored.predict, plan.predict)
+    check_selection_grows(plan.path, stored.selection, plan.samples)
+    return stored
+
+
 def continue_run(store: Store, plan: Plan) -> RunRecord:
     """`run.json` for a session of `plan` on `store`. Raises ConfigError when it may not continue the run."""
-    stored = store.read_run()
+    stored = continued(store, plan)
     judges = tuple(judge.record() for judge in plan.judges)
     session = _session(plan)
-    if stored is not None and not store.has_answers() and differences(stored.predict, plan.predict):
-        store.set_aside()
-        stored = None
     if stored is None:
+        if store.read_run() is not None:
+            store.set_aside()
         return RunRecord(
             created_at=session.started_at,
             protocol=plan.protocol.name,
@@ -59,8 +72,6 @@ def continue_run(store: Store, plan: Plan) -> RunRecord:
             judges=judges,
             sessions=(session,),
         )
-    check_same_run(plan.path, stored.predict, plan.predict)
-    check_selection_grows(plan.path, stored.selection, plan.samples)
     return stored.model_copy(
         update={
             "predict": grown(stored.predict, plan.predict),

@@ -118,17 +118,21 @@ def test_another_server_and_other_weights_are_other_models(
     opts: dict[str, Any], data: Manifest, tmp_path: Path
 ) -> None:
     once = {**opts, "no_judge": True}
-    with ScriptedServer(one_of_many, models=[{"id": "world", "root": "weights-1"}]) as other:
-        elsewhere = {**once, "base_url": other.base_url}
-        evaluate(**once)
-        evaluate(**elsewhere | {"output": tmp_path / "second"})
-        assert asked(other)["world"] == len(data.rows)
-        other.models = [{"id": "world", "root": "weights-2", "created": 1}]
-        evaluate(**elsewhere | {"output": tmp_path / "third"})
-        assert asked(other)["world"] == 2 * len(data.rows)
-        other.models = [{"id": "world", "root": "weights-2", "created": 2}]
-        evaluate(**elsewhere | {"output": tmp_path / "fourth"})
-        assert asked(other)["world"] == 2 * len(data.rows)
+    evaluate(**once)
+    listed: list[tuple[dict[str, Any], int]] = [
+        ({"root": "weights-1"}, 1),
+        ({"root": "weights-2", "created": 1}, 2),
+        ({"root": "weights-2", "created": 2, "max_model_len": 99_999}, 2),
+        ({"meta": {"size": 1, "n_ctx": 50_000}}, 3),
+        ({"meta": {"size": 1, "n_ctx": 60_000}}, 3),
+        ({"meta": {"size": 2, "n_ctx": 60_000}}, 4),
+        ({"quantization": "fp8"}, 5),
+    ]
+    with ScriptedServer(one_of_many) as other:
+        for number, (entry, times) in enumerate(listed):
+            other.models = [{"id": "world", **entry}]
+            evaluate(**once | {"base_url": other.base_url, "output": tmp_path / f"other-{number}"})
+            assert asked(other)["world"] == times * len(data.rows), entry
 
 
 def test_an_address_in_the_environment_counts_too(

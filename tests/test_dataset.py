@@ -21,7 +21,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworldbench.dataset import Dataset, open_dataset, sample_id
+from agentworldbench.dataset import Dataset, open_dataset, parse_row, sample_id
 from agentworldbench.errors import DataError
 from agentworldbench.records import SampleRef
 from agentworldbench.task import load_tasks
@@ -297,3 +297,21 @@ def test_sample_ids_are_one_line_of_plain_text(key: tuple[Any, ...]) -> None:
     name = sample_id(*key)
     assert name.startswith(f"{key[0]}/")
     assert not any(char in name for char in "\n\r\x00\x1b")
+
+
+TEXTS = st.text(st.characters(codec="utf-8"))
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+ODD = st.recursive(st.none() | st.booleans() | NUMBERS | TEXTS, lambda some: st.lists(some) | st.dictionaries(TEXTS, some))  # fmt: skip
+
+
+@given(st.lists(TEXTS, min_size=2, max_size=2), st.integers(), st.dictionaries(TEXTS, ODD), st.booleans())
+def test_rows_are_read_as_the_standard_parser_reads_them(
+    texts: list[str], row_id: int, more: dict[str, Any], escaped: bool
+) -> None:
+    row = more | ROW | {"id": row_id, "prompt": texts[:1], "response": texts[1:]}
+    raw = json.dumps(row, ensure_ascii=escaped).encode()
+    read, flags = parse_row(raw, Path("rows"), 2)
+    assert read.model_dump() == {name: json.loads(raw)[name] for name in ROW}
+    assert flags == ()
+    with_mark, _ = parse_row(b"\xef\xbb\xbf" + raw, Path("rows"), 1)  # the way of what is not plain JSON
+    assert with_mark == read

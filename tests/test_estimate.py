@@ -21,6 +21,7 @@ from agentworldbench.config import make_config
 from agentworldbench.dataset import Dataset
 from agentworldbench.engine import expected
 from agentworldbench.engine.fitting import estimate_tokens
+from agentworldbench.errors import ConfigError
 from agentworldbench.estimate import Estimate, common_prefix, estimate
 from agentworldbench.plan import make_plan
 from agentworldbench.prices import MILLION
@@ -29,7 +30,7 @@ from agentworldbench.run import evaluate
 from tests.helpers.asking import set_key
 from tests.helpers.awb_command import HereAwb, clean_environment
 from tests.helpers.official_folder import Manifest, make_official_folder
-from tests.helpers.scripted_server import ChatCall, ScriptedServer
+from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer
 from tests.helpers.whole_runs import good, options
 
 NO_SOCKETS = """
@@ -138,6 +139,29 @@ def test_money_from_low_to_high(data: Manifest, tmp_path: Path) -> None:
     low = (10 * fresh + total.cacheable_tokens + 20 * total.output_low) / MILLION
     assert total.usd_low == pytest.approx(low)
     assert total.usd_high == pytest.approx((10 * total.prompt_tokens + 20 * total.output_high) / MILLION)
+
+
+@pytest.mark.parametrize("flags", [{"max_tokens": 60}, {"gen_kwargs": {"max_tokens": 60}}])
+def test_no_answer_is_longer_than_what_is_asked_for(
+    data: Manifest, tmp_path: Path, flags: dict[str, Any]
+) -> None:
+    (stage,) = made(data, tmp_path / "run", **flags).stages
+    assert stage.total.output_high == 70 * 60
+
+
+def test_a_directory_of_another_configuration_is_refused_until_it_holds_nothing_good(
+    data: Manifest, tmp_path: Path
+) -> None:
+    other = {"temperature": 0.1}
+    with ScriptedServer(lambda call: Reply(content=None)) as server:
+        asked = options(server, tmp_path / "run", data.folder, judge=(), judge_base_url=(), limit="1")
+        evaluate(**asked)
+        assert made(data, tmp_path / "run", limit="1").stages[0].total.requests == 0, "empty ones stay"
+        assert made(data, tmp_path / "run", limit="1", **other).stages[0].total.requests == 7
+        server.script = good
+        evaluate(**asked, retry_failed=True)
+    with pytest.raises(ConfigError, match="made with another configuration"):
+        made(data, tmp_path / "run", limit="1", **other)
 
 
 def test_an_unknown_price_is_said_and_never_0(data: Manifest, tmp_path: Path) -> None:

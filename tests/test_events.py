@@ -5,6 +5,7 @@ Standard output holds events and nothing else; the last one is `end` with the ex
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import signal
@@ -22,7 +23,9 @@ from agentworldbench import evaluate
 from agentworldbench.cli import events as events_module
 from agentworldbench.cli.events import Begin, End, Failed, ProgressEvent, ResultsEvent, Warned, events
 from agentworldbench.engine.progress import Progress
-from agentworldbench.records import Failure, FailureKind, Usage
+from agentworldbench.errors import StoreError
+from agentworldbench.models.baseline import BaselineModel
+from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request, Usage
 from agentworldbench.run import load_run
 from tests.helpers.awb_command import Done, HereAwb, clean_environment, run_awb
 from tests.helpers.official_folder import Manifest, make_official_folder
@@ -202,6 +205,25 @@ def test_a_dry_run_and_a_configuration_file(awb: HereAwb, words: tuple[str, ...]
     assert '"event"' not in awb("run", "--model", "baseline/empty", "--limit", "1", "-o", "third").out
 
 
+@pytest.mark.parametrize("in_file", [False, True])
+def test_what_libraries_print_is_no_event(
+    awb: HereAwb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_file: bool
+) -> None:
+    answer = BaselineModel.generate
+
+    async def noisy(self: BaselineModel, request: Request) -> Completion | CallFailure:
+        print("Give Feedback / Get Help")
+        return await answer(self, request)
+
+    monkeypatch.setattr(BaselineModel, "generate", noisy)
+    (tmp_path / "run.yaml").write_text(f"json_events: {str(in_file).lower()}\n")
+    flag = () if in_file else ("--json",)
+    done = awb("run", "-C", "run.yaml", "--model", "baseline/empty", "--limit", "1", "-t", "swe", *flag)
+    assert kinds(read(done))[0] == "begin"
+    assert "Give Feedback" in done.err
+    assert "Give Feedback" in awb("run", "--model", "baseline/empty", "--limit", "1", "-t", "web").out
+
+
 def test_an_interrupt(tmp_path: Path, words: tuple[str, ...], server: ScriptedServer) -> None:
     server.script = lambda call: Reply(content="late", delay_s=60.0)
     command = [sys.executable, "-m", "agentworldbench", "run", *words]
@@ -239,6 +261,19 @@ def test_a_reader_that_goes_away_does_not_stop_the_run(
     run = load_run(tmp_path / "out")
     assert run.results is not None
     assert sum(run.results.predictions.predicted.values()) == len(data.rows)
+
+
+def test_events_that_cannot_be_written_are_an_error_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    done = []
+    with pytest.raises(StoreError, match="standard output: No space left on device"), events(True) as stream:
+        stream.warn("this is lost")
+        done.append("the work goes on")
+    assert done
 
 
 def test_progress_comes_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from agentworldbench.run import Run, evaluate
 from agentworldbench.store import open_store
 from tests.helpers.asking import set_key
 from tests.helpers.awb_command import HereAwb
-from tests.helpers.metered import LONGEST, PRICE_FLAGS, Meter
+from tests.helpers.metered import LONGEST, PRICE_FLAGS, PRICES, Meter
 from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, Script, ScriptedServer
 from tests.helpers.whole_runs import good, kind_of_call, options, read_results
@@ -213,6 +213,31 @@ def test_an_unknown_cost_is_assumed_against_the_limit_and_told(
     assert meter.usd < limit - 2 * meter.dearest, "what is not known is not taken for 0"
 
 
+def test_costs_that_the_provider_reports_count_and_are_learned(
+    data: Manifest, tmp_path: Path, whole: tuple[Run, float]
+) -> None:
+    meter = Meter(good)
+
+    def reporting(call: ChatCall) -> Reply:
+        """A gateway whose bill is five times what `--price` says."""
+        reply = meter(call)
+        into, out = PRICES[call.model]
+        counts = reply.usage or {}
+        cost = 5 * (counts["prompt_tokens"] * into + counts["completion_tokens"] * out) / 1e6
+        return replace(reply, usage={**counts, "cost": cost})
+
+    limit = 2 * whole[1]
+    with ScriptedServer(reporting) as server:
+        run = limited(server, tmp_path / "run", data, limit)
+    assert spent(run) == pytest.approx(5 * meter.usd)
+    assert limit - 15 * meter.dearest <= spent(run) <= limit + 10 * meter.dearest
+    assert run.stopped is not None
+    left = float(run.stopped.rpartition(" for about ")[2].split()[0])
+    assert left == pytest.approx(5 * whole[1] - spent(run), rel=0.25), (
+        "what is left is told at the real price"
+    )
+
+
 def test_a_price_given_later_prices_what_came_before(data: Manifest, tmp_path: Path) -> None:
     meter = Meter(good)
     output = tmp_path / "run"
@@ -268,6 +293,7 @@ def test_the_command_ends_with_one_line_and_4(
         assert " of 3.00 USD spent (--max-cost), the next sample may cost 0." in done.complaint
         assert "PARTIAL" in done.out
         assert "Cost of predictions by openai-api/world" in done.out
+        assert "as long as no answer has come" not in done.complaint
         enough = done.complaint.rpartition("--max-cost ")[2].split()[0]
         assert awb(*words, "--max-cost", enough).code == 0, "what the line says to type goes on to the end"
         assert set(server.asked().values()) == {1}
@@ -283,6 +309,10 @@ def test_the_command_ends_with_one_line_and_4(
             "openai-api/judge=IN,OUT",
         ),
         ({"price": ("wrld=1,2",)}, "--price wrld: no model or judge of this run; did you mean 'world'?"),
+        (
+            {"price": ("x=1,2",)},
+            "--price x: no model or judge of this run; it has openai-api/judge, openai-api/world",
+        ),
     ],
 )
 def test_what_cannot_be_priced_is_refused(
@@ -293,6 +323,20 @@ def test_what_cannot_be_priced_is_refused(
     assert complaint in str(refused.value)
     assert not server.calls
     assert not (tmp_path / "run").exists()
+
+
+def test_a_limit_below_the_first_sample_says_that_it_only_assumes(
+    data: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ScriptedServer(good) as server:
+        awb = HereAwb(tmp_path, monkeypatch, capsys)
+        words = ["--model", "openai-api/world", "--base-url", server.base_url, "--data", str(data.folder)]
+        words += ["--judge", "openai-api/judge", "--judge-base-url", server.base_url, "-o", "run"]
+        done = awb("run", *words, "--price", "world=100,200", "--price", "judge=1,1", "--max-cost", "0.5")
+    assert done.code == 4
+    assert "(as long as no answer has come; --output-tokens LOW-HIGH narrows it)" in done.complaint
+    assert "Note:" not in done.err, "nobody was asked, so nobody failed"
+    assert not server.calls
 
 
 def test_a_local_model_needs_no_price(data: Manifest, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import itertools
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from agentworldbench.engine import retry
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.merge import merge_runs
 from agentworldbench.run import evaluate, judge_run, load_run, make_config
-from agentworldbench.store import Store
+from agentworldbench.store import Store, locked_store
 from tests.helpers.asking import set_key
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.caching import by_key, one_of_many
@@ -293,6 +294,25 @@ def test_half_lines_and_garbage_are_left_where_they_are(parts: list[Path], tmp_p
     merged = merge_runs(copies, tmp_path / "all")
     assert merged.predictions == whole.predictions
     assert snapshot(tmp_path / "all") == snapshot(tmp_path / "clean")
+
+
+def test_what_another_process_writes_until_the_lock_is_held_stays(
+    parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(parts[0], output)
+    late = (parts[1] / "predictions.jsonl").read_bytes().splitlines(keepends=True)[0]
+
+    @contextmanager
+    def locked_late(path: Path) -> Iterator[Store]:
+        with (path / "predictions.jsonl").open("ab") as journal:
+            journal.write(late)
+        with locked_store(path) as store:
+            yield store
+
+    monkeypatch.setattr("agentworldbench.merge.locked_store", locked_late)
+    merge_runs([parts[0]], output)
+    assert late in (output / "predictions.jsonl").read_bytes()
 
 
 def test_the_command(

@@ -7,6 +7,7 @@ is sent, and how refused parameters are learned.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -35,6 +36,7 @@ from tests.helpers.asking import (
     set_key,
 )
 from tests.helpers.scripted_server import ChatCall, Reply, refuse_parameter, together
+from tests.helpers.virtual_loop import run_virtual
 
 MODEL = "openai-api/tiny"
 OK = Reply(content="total 2")
@@ -206,3 +208,28 @@ def test_a_slow_first_answer_does_not_hold_the_others_for_long(monkeypatch: pyte
     outcomes, server = ask_many(MODEL, together(8, ok), 8, Sampling())
     assert all(isinstance(outcome, Completion) for outcome in outcomes)
     assert server.max_in_flight == 8
+
+
+@pytest.mark.parametrize(("quickest", "expected"), [(0.02, 0.2), (3.0, 5.0), (None, 5.0)])
+def test_the_others_wait_as_long_as_a_refusal_may_take(quickest: float | None, expected: float) -> None:
+    """A server that answers small questions in 20 ms has refused after 200, if it will."""
+
+    async def work() -> float:
+        adaptation, loop = adapt_module.Adaptation(), asyncio.get_running_loop()
+        if quickest is not None:
+            adaptation.answered_within(quickest)
+            adaptation.answered_within(9.0)
+
+        async def first() -> None:
+            async with adaptation.first_alone():
+                await asyncio.sleep(100)
+
+        asking = asyncio.create_task(first())
+        await asyncio.sleep(0)
+        began = loop.time()
+        async with adaptation.first_alone():
+            waited = loop.time() - began
+        await asking
+        return waited
+
+    assert run_virtual(work()) == pytest.approx(expected)

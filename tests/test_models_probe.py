@@ -75,7 +75,7 @@ class ForgottenOllama(SleepingOllama):
 
 
 OLLAMA = {"engine": "ollama", "engine_version": "0.33.0", "quantization": "Q4_K_M"}
-RUNNING = {"context": 4096, "context_from": "/api/ps context_length"}
+RUNNING = {"context": 4096, "context_from": "/api/ps context_length", "revision": "5eed" * 16}
 OLLAMA_ASKS = ["GET /api/version", "POST /api/show", "GET /api/ps"]
 LLAMA = {"engine": "llama.cpp", "engine_version": "b10434-7e4c0a9", "context": 4096, "quantization": "Q4_K_M"}
 LLAMA |= {"context_from": "/props n_ctx", "revision": "served-model.Q4_K_M.gguf"}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agentworldbench.config import make_config
 from agentworldbench.errors import ConfigError
 from agentworldbench.models import Connection, create_model
+from agentworldbench.models.chat import read_usage
 from agentworldbench.models.local_tokens import local_counter
 from agentworldbench.models.pricing import cost_of, reported_cost, table_price
 from agentworldbench.prices import FREE, Price, parse_price, price_of
@@ -86,16 +87,18 @@ def test_how_a_price_is_written(text: str, model: str, rates: tuple[Any, ...]) -
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "=1,2", "x=", "x=1", "x=1,2,3,4", "x=1,b", "x=-1,2", "x=nan,1", "x=1,inf", "x=1;2"]
+    "text",
+    ["", "x", "=1,2", "x=", "x=1", "x=1,2,3,4", "x=1,b", "x=-1,2", "x=nan,1", "x=1,inf", "x=1;2", "x=2e6,1"],
 )
 def test_prices_that_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--price"):
         make_config({"price": text})
 
 
-def test_a_model_has_one_price() -> None:
+@pytest.mark.parametrize("other", ["x", "openai-api/x"])
+def test_a_model_has_one_price(other: str) -> None:
     with pytest.raises(ConfigError, match="a model has one price"):
-        make_config({"price": ["x=1,2", "x=2,3"]})
+        make_config({"price": ["x=1,2", f"{other}=2,3"]})
 
 
 @pytest.mark.parametrize("text", ["", "5-1", "-5", "1-", "x", "1-2-3", "1.5"])
@@ -144,6 +147,13 @@ def test_more_cached_tokens_than_a_prompt_has_are_not_believed() -> None:
 def test_odd_reports_of_a_cost_are_none(cost: Any) -> None:
     assert reported_cost({"cost": cost}) is None
     assert reported_cost(None) is None
+
+
+@pytest.mark.parametrize("tokens", [10**8, 10**15, -1, 1.5, True, "7"])
+def test_counts_that_no_answer_has_are_not_priced(tokens: Any) -> None:
+    usage = read_usage({"prompt_tokens": 5, "completion_tokens": tokens})
+    assert usage == Usage(prompt_tokens=5)
+    assert Price(prompt=1e-6, completion=1e-6, source="t").cost(usage) is None
 
 
 def test_who_is_believed_about_a_cost() -> None:

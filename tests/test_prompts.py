@@ -7,6 +7,7 @@ rows that our loader refuses, each by name, so that none is left out unseen.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentworldbench.dataset import open_dataset
 from agentworldbench.errors import DataError
@@ -24,7 +27,7 @@ from agentworldbench.prompts import (
     previous_observation,
     reference_observation,
 )
-from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS, Sample, SampleRef
+from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS, Message, Sample, SampleRef
 from agentworldbench.resources import asset
 from agentworldbench.task import Task, load_tasks
 
@@ -175,3 +178,16 @@ def test_templates_hold_known_placeholders_only() -> None:
     assert set(found) == wanted
     for form in ("answer_text", "answer_json"):
         assert "{{" not in (BUILTIN / f"{form}.md").read_text(encoding="utf-8")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["system", "user", "assistant"]), st.text(st.characters(codec="utf-8")))
+    )
+)
+def test_messages_are_hashed_as_compact_json_of_the_standard_library(pairs: list[tuple[Any, str]]) -> None:
+    """Hashes in stored runs were made so; they must not change with whoever writes the JSON."""
+    plain = [{"role": role, "content": content} for role, content in pairs]
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    messages = [Message(role=role, content=content) for role, content in pairs]
+    assert messages_sha256(messages) == hashlib.sha256(text.encode()).hexdigest()

@@ -20,8 +20,9 @@ from random import Random
 
 import pytest
 
+from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import Interrupted
-from agentworldbench.run import evaluate, load_run, run_in_thread
+from agentworldbench.run import evaluate, load_run
 from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, late
 from tests.helpers.whole_runs import asked, good, options, prompt_hash, read_results

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agentworldbench import evaluate
+from agentworldbench.cli.runs import _row
 from agentworldbench.errors import ConfigError, QuotaError
 from agentworldbench.run_list import RunLine, list_runs
 from tests.helpers.asking import set_key
@@ -131,6 +132,13 @@ def test_the_command(
     (tmp_path / "empty").mkdir()
     assert awb("runs", "list", "empty", "--json").out == "[]\n"
     assert awb("runs", "list", "empty").code == 0
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"), [(None, "–"), (0.0, "0.00"), (0.0046, "0.0046"), (12.345, "12.35")]
+)
+def test_a_small_cost_is_not_shown_as_none(usd: float | None, shown: str) -> None:
+    assert shown in _row(RunLine(path="runs/one", cost_usd=usd), Path("runs"))
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:

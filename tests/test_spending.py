@@ -79,6 +79,24 @@ def test_a_judge_may_need_all_its_attempts_until_it_has_shown_otherwise() -> Non
     assert account.dear(job()) == pytest.approx(0.02)
 
 
+def test_what_is_billed_beside_the_price_is_learned() -> None:
+    account = Account(PRICE, 100)
+    for number in range(ENOUGH):
+        account.learn(job(), record(cost_usd=0.2 if number % 2 else 0.22))
+    assert account.mean(job()) == pytest.approx(0.212)
+    assert account.dear(job()) == pytest.approx(0.212 + 2 * 0.0098, abs=1e-4)
+    assert account.dear(job(domain="mcp")) == pytest.approx(ASSUMED + 0.192 + 2 * 0.0098, abs=1e-4)
+    assert account.worst(job()) > ASSUMED + 0.19
+
+
+def test_what_a_cache_saves_makes_the_mean_cheaper_and_no_reservation() -> None:
+    account = Account(PRICE, 100)
+    for _ in range(ENOUGH):
+        account.learn(job(), record(cost_usd=0.012))
+    assert account.mean(job()) == pytest.approx(0.012)
+    assert account.dear(job()) == pytest.approx(0.02)
+
+
 @given(st.lists(st.integers(1, 5000), min_size=ENOUGH, max_size=60))
 def test_likely_costs_lie_above_the_mean_and_within_reason(lengths: list[int]) -> None:
     account = Account(PRICE, 100)

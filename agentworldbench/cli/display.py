@@ -15,6 +15,7 @@ from typing import Final
 
 from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress, Stage
+from agentworldbench.prices import dollars
 from agentworldbench.records import Usage
 from agentworldbench.render.table import printable
 from agentworldbench.run import Watcher
@@ -188,8 +189,8 @@ def _count(tokens: int | None) -> str:
 def cost_text(usd: float, known: bool) -> str:
     """A cost, or that it is not known; never 0 for an unknown one."""
     if known:
-        return f"{usd:.2f} USD" if usd >= 0.005 or usd == 0 else f"{usd:.4f} USD"
-    return "cost unknown" if not usd else f"cost at least {usd:.2f} USD"
+        return f"{dollars(usd)} USD"
+    return f"cost at least {dollars(usd)} USD" if usd else "cost unknown"
 
 
 def duration(seconds: float) -> str:

@@ -2,15 +2,15 @@
 
 In: a plan, `Progress` from the engine's thread, results, errors. Out: `begin`, `progress` (at most one a
 second, and one at the end), `warning`, `results`, `error`, and always last `end` with the exit code.
-Every line is ASCII, ends in one line feed and carries `event`, `schema_version` and `time` (UTC). A reader
-that goes away ends the events and not the run: what it costs is being spent.
+Every line is ASCII, ends in one line feed and carries `event`, `schema_version` and `time` (UTC). What
+libraries print meanwhile goes to standard error. A reader that goes away ends the events and not the run:
+what it costs is being spent.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import threading
 import time
@@ -21,8 +21,9 @@ from typing import Any, Final, Literal
 
 import typer
 
+from agentworldbench.cli.streams import let_go
 from agentworldbench.engine.progress import Progress, Stage
-from agentworldbench.errors import AwbError, Interrupted
+from agentworldbench.errors import AwbError, Interrupted, StoreError
 from agentworldbench.plan import Plan
 from agentworldbench.records import Record, Usage
 from agentworldbench.run import Run, Watcher
@@ -114,14 +115,25 @@ class End(Event):
 
 
 class Events:
-    """Writes events; silent unless `wanted`."""
+    """Writes events; silent until somebody wants them."""
 
-    def __init__(self, wanted: bool) -> None:
-        self.wanted = wanted
+    def __init__(self) -> None:
+        self.wanted = False
+        self.others = contextlib.ExitStack()
+        """Holds what others print to standard output away from it; to be closed at the end."""
+        self.lost: StoreError | None = None
+        """Why events could not be written, where that is not because nobody reads them any more."""
+        self._out = sys.stdout
         self._lock = threading.Lock()
         self._last = 0.0
         self._latest: Progress | None = None
         self._told: set[str] = set()
+
+    def want(self, wanted: bool) -> None:
+        """From now on standard output is for events alone, where they are `wanted`."""
+        if wanted and not self.wanted:
+            self.wanted = True
+            self.others.enter_context(contextlib.redirect_stdout(sys.stderr))
 
     def write(self, event: Event) -> None:
         """One line."""
@@ -131,12 +143,13 @@ class Events:
         line = _line(event.model_copy(update={"time": now}))
         with self._lock:
             try:
-                sys.stdout.write(line)
-                sys.stdout.flush()
-            except (OSError, ValueError):
+                self._out.write(line)
+                self._out.flush()
+            except (OSError, ValueError) as problem:
                 self.wanted = False
-                with contextlib.suppress(OSError, ValueError):
-                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                let_go(self._out)
+                if isinstance(problem, OSError) and not isinstance(problem, BrokenPipeError):
+                    self.lost = StoreError(f"standard output: {problem.strerror}; events are missing")
 
     def warn(self, message: str) -> None:
         """A warning, once."""
@@ -178,10 +191,13 @@ class Events:
 @contextmanager
 def events(wanted: bool) -> Iterator[Events]:
     """Events of one command; whatever ends it is told before `end`."""
-    stream = Events(wanted)
+    stream = Events()
+    stream.want(wanted)
     code = 1  # what nobody expected: a bug
     try:
         yield stream
+        if stream.lost:
+            raise stream.lost
         code = 0
     except typer.Exit as problem:
         code = problem.exit_code
@@ -195,6 +211,7 @@ def events(wanted: bool) -> Iterator[Events]:
     finally:
         stream.last_progress()
         stream.write(End(exit_code=code))
+        stream.others.close()
 
 
 def _line(event: Event) -> str:

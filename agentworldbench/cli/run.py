@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 from collections.abc import Callable
@@ -130,7 +131,7 @@ def _wants_events(values: dict[str, Any]) -> bool:
 def _evaluate(config: RunConfig, stream: Events) -> None:
     from agentworldbench.plan import make_plan
 
-    stream.wanted |= config.json_events
+    stream.want(config.json_events)
     _carry_out(make_plan(config, _say), stream)
 
 
@@ -141,6 +142,7 @@ def _carry_out(plan: Plan, stream: Events, then: Callable[[], None] = lambda: No
 
     if _announce(plan):
         return
+    gc.freeze()  # what was imported stays: nothing is gained by looking through it again and again
     try:
         with display(plan.config.display) as watch:
             finished = execute(plan, stream.watcher(plan, watch))
@@ -205,10 +207,10 @@ def _report(finished: Run, config: RunConfig, stream: Events) -> None:
         _print_tables(finished, stream)
     except BrokenPipeError:  # `| head`: what the run came to is still told by the exit code
         let_go(sys.stdout)
-    if not any(results.predictions.predicted.values()):
+    if results.predictions.spent.records and not any(results.predictions.predicted.values()):
         _say(f"Note: no sample has a prediction; the failures stand in {finished.path / 'predictions.jsonl'}")
     for judge in results.judges:
-        if not judge.micro.scored:
+        if judge.spent.records and not judge.micro.scored:
             _say(
                 f"Note: judge {results.judge_names[judge.judge.digest]} gave no verdict; its replies stand in "
                 f"{finished.path / 'verdicts.jsonl'}"

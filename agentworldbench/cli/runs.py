@@ -49,6 +49,7 @@ def list_(
 
 
 def _row(line: RunLine, folder: Path) -> tuple[str, ...]:
+    from agentworldbench.prices import dollars
     from agentworldbench.render.table import DASH, percent, points
 
     predicted = line.predicted / line.selected if line.selected else None
@@ -64,7 +65,7 @@ def _row(line: RunLine, folder: Path) -> tuple[str, ...]:
         ", ".join(percent(one.coverage) for one in line.judges) or percent(predicted),
         ", ".join(points(one.score) for one in line.judges) or DASH,
         points(line.rule_score),
-        DASH if line.cost_usd is None else f"{line.cost_usd:.2f}",
+        DASH if line.cost_usd is None else dollars(line.cost_usd),
         (line.worked_on or DASH)[:16].replace("T", " "),
     )
 

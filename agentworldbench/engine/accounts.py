@@ -2,7 +2,8 @@
 
 In: a model's price, and each record with what it used. Out: USD of a `Job` (a prediction or a verdict to be
 made): as a mean, on the dear side, and at worst. Prompt and answer are learned apart, with all requests that
-went into a record; prompts as tokens for each one that the row's length suggests.
+went into a record; prompts as tokens for each one that the row's length suggests. So is what was billed
+beside the price of fresh tokens: providers report costs of their own, and writing a prompt cache costs extra.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class _Seen:
         self.most = max(self.most, value)
 
     def above(self, deviations: float) -> float:
-        """So many deviations above the mean."""
+        """So many deviations above the mean (0 before any value has come)."""
         return self.mean + deviations * math.sqrt(self._squares / max(self.count, 1))
 
 
@@ -87,6 +88,10 @@ class _Usual:
         seen = self._domains.get(domain, self._all)
         return seen.mean if seen.count else self.assumed
 
+    def seen(self, domain: str) -> float:
+        """What few values exceed by those that have come: of the domain where they are enough, else of all."""
+        return (self._domains[domain] if self.enough(domain) else self._all).above(DEVIATIONS)
+
     def dear(self, domain: str) -> float:
         """What few values exceed. With too few of the domain what was assumed, or twice what is dear in others
         where that is less; never less than its dearest so far."""
@@ -110,29 +115,37 @@ class Account:
         self._most = (most or UNBOUNDED * output) * requests
         self._prompts = _Usual(DENSEST * requests)
         self._outputs = _Usual(float(output * requests))
+        self._beside = _Usual(0.0)
 
     def dear(self, job: Job) -> float:
         """USD that a record may cost, all its requests together, on the dear side."""
-        return self._usd(job, self._prompts.dear(job.domain), self._outputs.dear(job.domain))
+        priced = self._usd(job, self._prompts.dear(job.domain), self._outputs.dear(job.domain))
+        return priced + max(0.0, self._beside.seen(job.domain))
 
     def mean(self, job: Job) -> float:
         """USD that a record will cost, as the mean of others."""
-        return self._usd(job, self._prompts.mean(job.domain), self._outputs.mean(job.domain))
+        priced = self._usd(job, self._prompts.mean(job.domain), self._outputs.mean(job.domain))
+        return max(0.0, priced + self._beside.mean(job.domain))
 
     def worst(self, job: Job) -> float:
         """USD that a record costs with answers as long as they may be."""
-        return self._usd(job, DENSEST * self._requests, self._most)
+        priced = self._usd(job, DENSEST * self._requests, self._most)
+        return priced + max(0.0, self._beside.seen(job.domain))
 
     def one_request(self, job: Job) -> float:
         """USD assumed for a request whose cost nobody told."""
         return self.dear(job) / (1 if self._outputs.enough(job.domain) else self._requests)
 
     def learn(self, job: Job, record: Asked) -> None:
-        """Take in what a record used; nothing where the provider did not count."""
+        """Take in what a record used and cost; nothing where the provider did not count."""
         used = record.usage
-        if used.prompt_tokens and used.completion_tokens is not None:
-            self._prompts.add(job.domain, used.prompt_tokens / max(job.prompt_tokens, 1))
-            self._outputs.add(job.domain, used.completion_tokens)
+        if not used.prompt_tokens or used.completion_tokens is None:
+            return
+        self._prompts.add(job.domain, used.prompt_tokens / max(job.prompt_tokens, 1))
+        self._outputs.add(job.domain, used.completion_tokens)
+        if record.cost_usd is not None:
+            fresh = self.price.rates(used.prompt_tokens).usd(used.prompt_tokens, used.completion_tokens)
+            self._beside.add(job.domain, record.cost_usd - fresh)
 
     def _usd(self, job: Job, density: float, output: float) -> float:
         rates = self.price.rates(DENSEST * job.prompt_tokens)

@@ -30,6 +30,7 @@ from agentworldbench.engine.recall import remembered
 from agentworldbench.engine.retry import Answer, ask
 from agentworldbench.engine.spending import Ledger
 from agentworldbench.engine.steps import Predictor, judge, predict
+from agentworldbench.engine.turns import Turns
 from agentworldbench.errors import AwbError
 from agentworldbench.models import Model
 from agentworldbench.records import TRANSIENT, Failure, Prediction, Request, SampleRef, Verdict
@@ -109,6 +110,7 @@ class Pipeline:
         self._epochs = range(1, epochs + 1)
         self._repeats = range(1, repeats + 1)
         self._limiters = Limiters()
+        self._turns = Turns()
         self._queue: asyncio.Queue[deque[Question] | None] = asyncio.Queue()
         self._lanes: dict[tuple[int, str], deque[Question]] = {}
         self._to_judge: Counter[tuple[str, str]] = Counter()
@@ -139,7 +141,7 @@ class Pipeline:
             for ref in refs:
                 self._to_judge[judging_one.digest(), ref.domain] += len(self._epochs) * len(self._repeats)
         self._progress.limiters = self._limiters
-        judging = max((self._workers(judge.model) for judge in self._judges), default=0)
+        judging = sum(self._workers(judge.model) for judge in self._judges)  # each may have its own endpoint
         model = self._predictor.model if self._predictor else None
         try:
             async with asyncio.TaskGroup() as group:
@@ -193,6 +195,7 @@ class Pipeline:
             stage.reuse(prediction.failure)
         elif self._predictor is not None:
             await slot.take()
+            await self._turns.next()
             sample = self._dataset.load(unit.ref)
             later = [one.ref for one in rest if self._stored_prediction(one) is None]
             again = reads(taken, unit.ref, later, self._predictor.model.limits.context)
@@ -273,6 +276,7 @@ class Pipeline:
         self._to_judge[judging.digest(), unit.ref.domain] -= 1
         async with self._limiter(judging.model).slot(question.place) as slot:
             await slot.take()
+            await self._turns.next()
             prediction = self._store.predictions.get((unit.ref.id, unit.epoch))
             assert prediction is not None, "queued only when predicted"
             sample = self._dataset.load(unit.ref)

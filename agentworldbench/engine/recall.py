@@ -30,8 +30,10 @@ from agentworldbench.texts import digest
 FROM_CACHE: Final = "answer taken from the response cache"
 """Note on a record; the tables count it."""
 _WEIGHTS: Final = ("engine", "engine_version", "revision", "chat_template_sha256", "quantization", "dtype")
-_LISTED: Final = ("root", "parent", "meta")
-"""Of a model's entry in a server's list: the rest names moments and permissions."""
+_NOT_WEIGHTS: Final = frozenset(
+    {"id", "owned_by", "max_model_len", "context_length", "context_window", "meta.n_ctx"}
+)
+"""Of what is kept of a model's entry in a server's list: names, and lengths, which `max_tokens` keeps to."""
 R = TypeVar("R", Prediction, Verdict)
 
 
@@ -115,7 +117,7 @@ def cache_key(model: Model, request: Request) -> str:
     """Hex SHA-256 of everything that can change the answer to `request`, and of what makes it a draw of its own."""
     facts, sampling = model.facts(), request.sampling
     source: dict[str, Any] = {name: getattr(facts, name) for name in _WEIGHTS}
-    source["listed"] = {name: facts.listed[name] for name in _LISTED if name in facts.listed}
+    source["listed"] = {name: told for name, told in facts.listed.items() if name not in _NOT_WEIGHTS}
     return digest(
         {
             "model": model.identity(),

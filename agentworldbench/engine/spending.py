@@ -148,9 +148,12 @@ class Ledger:
         counts = " and ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
         rest = sum(self._account(job.key).mean(job) for job in self.left)
         wanted = max(self.spent + 1.1 * rest, 1.05 * (self.limit or 0.0))
+        assumed = (
+            "" if self.spent else " (as long as no answer has come; --output-tokens LOW-HIGH narrows it)"
+        )
         return (
-            f"budget reached: {self.told()}, the next sample may cost {dollars(self._refused)}; {counts} are left, for about "
-            f"{dollars(rest)} USD. The same command with --max-cost {_rounded_up(wanted):g} goes on"
+            f"budget reached: {self.told()}, the next sample may cost {dollars(self._refused)}{assumed}; {counts} are "
+            f"left, for about {dollars(rest)} USD. The same command with --max-cost {_rounded_up(wanted):g} goes on"
         )
 
 
@@ -175,11 +178,11 @@ def open_ledger(
     """
     if config.max_cost is None:
         return Ledger()
+    known = {ref.id: ref for ref in refs}
     accounts = {judge.digest(): _judge_account(config, judge) for judge in judges}
     if predictor is not None:
-        accounts[""] = _model_account(config, predictor)
+        accounts[""] = _model_account(config, predictor, known.values())
     ledger = Ledger(config.max_cost, accounts)
-    known = {ref.id: ref for ref in refs}
     for prediction in store.predictions.every_line():
         if ref := known.get(prediction.sample_id):
             ledger.recall(Job.of(ref, prediction.epoch), prediction, earlier.get(""))
@@ -190,11 +193,11 @@ def open_ledger(
     return ledger
 
 
-def _model_account(config: RunConfig, predictor: Predictor) -> Account:
+def _model_account(config: RunConfig, predictor: Predictor, refs: Iterable[SampleRef]) -> Account:
     model = predictor.model
-    longest = [task.generation.max_tokens for task in predictor.tasks.values()]
-    asked = config.max_tokens or max(filter(None, longest), default=None)
-    most = smaller(asked, model.limits.max_output)
+    one_a_domain = {ref.domain: ref for ref in refs}.values()
+    longest = [predictor.sampling(ref, 1).max_tokens for ref in one_a_domain]
+    most = smaller(max(filter(None, longest), default=None), model.limits.max_output)
     high = prediction_tokens(config, LONGEST_REFERENCE, most)[1]
     return Account(known_price(model), high, most=most)
 
@@ -218,9 +221,11 @@ def known_price(model: Model) -> Price:
 def check_prices(config: RunConfig, asked: Sequence[Model], known: Iterable[str] = ()) -> None:
     """Refuse a --price for a model that the run has not (`known` are further names of its), and --max-cost
     where the price of a model that is asked is not known. Raises ConfigError."""
-    names = {name for model in (*(one.name for one in asked), *known) for name in (model, plain_name(model))}
+    models = {*(one.name for one in asked), *known}
+    names = models | {plain_name(model) for model in models}
     for name in config.prices.keys() - names:
-        raise ConfigError(f"--price {name}: no model or judge of this run{did_you_mean(name, names)}")
+        hint = did_you_mean(name, names) or f"; it has {', '.join(sorted(models))}"
+        raise ConfigError(f"--price {name}: no model or judge of this run{hint}")
     if config.max_cost is not None:
         for model in asked:
             known_price(model)

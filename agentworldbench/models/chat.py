@@ -17,8 +17,8 @@ from agentworldbench.models.failures import failed
 from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Usage
 from agentworldbench.texts import scrub
 
-MOST_TOKENS: Final = 10**12
-"""No usage counts so many tokens, whatever a server says."""
+MOST_TOKENS: Final = 10**8
+"""No usage counts so many tokens, whatever a server says: they would be priced, and spend what --max-cost allows."""
 _CACHED: Final = (
     ("prompt_tokens_details", "cached_tokens"),
     ("prompt_cache_hit_tokens",),  # DeepSeek

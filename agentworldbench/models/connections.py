@@ -92,7 +92,7 @@ def probe_litellm() -> None:
     os.environ.setdefault("AIOHTTP_CONNECTOR_LIMIT", "4096")
     bundles = [bundle for name in BUNDLES if (bundle := os.environ.get(name, "").strip())]
     if bundles:
-        os.environ.setdefault("SSL_CERT_FILE", bundles[0])  # the one variable that LiteLLM reads
+        os.environ["SSL_CERT_FILE"] = bundles[0]  # the one variable that LiteLLM reads
 
 
 def key_mark(key: str | None) -> str:

@@ -124,22 +124,23 @@ async def _ollama(get: Get, post: Post, served: str) -> Facts | None:
     shown = _mapping(await post("/api/show", {"model": served}))
     # Not the model's own context is in force but the one that it was loaded with: longer prompts are
     # cut to that in silence. A question without a prompt loads it, as the first request would.
-    context = await _ollama_context(get, served)
-    if context is None and shown:
+    running = await _ollama_running(get, served)
+    if _number(running.get("context_length")) is None and shown:
         await post("/api/generate", {"model": served, "stream": False})
-        context = await _ollama_context(get, served)
+        running = await _ollama_running(get, served)
+    context = _number(running.get("context_length"))
     return {
         "engine_version": version,
         "context": context,
         "context_from": "/api/ps context_length" if context else None,
+        "revision": _text(running.get("digest")),
         "quantization": _text(_mapping(shown.get("details")).get("quantization_level")),
         "chat_template_sha256": _sha256(shown.get("template")),
     }
 
 
-async def _ollama_context(get: Get, served: str) -> int | None:
-    model = _named(_mapping(await get("/api/ps")).get("models"), "model", served, f"{served}:latest")
-    return _number(model.get("context_length"))
+async def _ollama_running(get: Get, served: str) -> Mapping[str, Any]:
+    return _named(_mapping(await get("/api/ps")).get("models"), "model", served, f"{served}:latest")
 
 
 async def _lm_studio(get: Get, post: Post, served: str) -> Facts | None:

@@ -88,12 +88,13 @@ class HereAwb:
     def __call__(self, *words: str | Path) -> Done:
         self._patch.setattr(sys, "argv", ["awb", *map(str, words)])
         self._capsys.readouterr()
-        before = signal.getsignal(signal.SIGTERM)
+        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
         try:
             with pytest.raises(SystemExit) as ended:
                 main()
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
         out, err = self._capsys.readouterr()
         assert isinstance(ended.value.code, int)
         return Done(ended.value.code, out, err)
