@@ -189,7 +189,8 @@ def _fields(stored: SelectionRecord) -> dict[str, Any]:
 
 def _session(plan: Plan) -> Session:
     return Session(
-        started_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        # Milliseconds tell the sessions of shards apart that are begun together.
+        started_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         harness=__version__,
         packages=_packages(),
         model_url=plan.predictor.model.url if plan.predictor else None,
