@@ -33,9 +33,10 @@ from tests.helpers.whole_runs import good, kind_of_call, options
 from tests.test_models_reaching import closed_port
 
 # The SDK's own way to log in at a proxy.
+WORDS = ("BasicAuth is deprecated", "The 'proxy_auth' parameter is deprecated")
 pytestmark = [
-    pytest.mark.filterwarnings(f"ignore:{words}:DeprecationWarning")
-    for words in ("BasicAuth is deprecated", "The 'proxy_auth' parameter is deprecated")
+    pytest.mark.slow,
+    *(pytest.mark.filterwarnings(f"ignore:{words}:DeprecationWarning") for words in WORDS),
 ]
 MODEL = "openai-api/tiny"
 REPLY = json.dumps({"choices": [{"message": {"content": "total 2"}, "finish_reason": "stop"}]}).encode()

@@ -27,6 +27,8 @@ from tests.helpers.processes import LIMIT_S, ended, few_files, flags, small_disk
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, every_nth, late
 from tests.helpers.whole_runs import asked, good, kind_of_call, options, read_results
 
+pytestmark = pytest.mark.slow
+
 PROMPTLY_S = 15.0
 """A bound that a busy machine keeps too: measured are 0.1 s from the signal to the end."""
 

@@ -26,6 +26,8 @@ from tests.helpers.played_hub import (
     sha256_of,
 )
 
+pytestmark = pytest.mark.slow
+
 PULL = ("data", "pull", "official-data")
 MCP = NAMES[0]
 PLACE = f"{OFFICIAL_REPOSITORY}@{OFFICIAL_REVISION}/{MCP}"
