@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
+
+from agentworldbench.engine import retry
+from tests.helpers.asking import set_key
 
 
 @pytest.hookimpl(wrapper=True)
@@ -16,3 +19,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
         (name, text.encode("utf-8", "backslashreplace").decode("utf-8")) for name, text in report.sections
     ]
     return report
+
+
+@pytest.fixture(scope="module")
+def quick_retries() -> Iterator[None]:
+    """Keys of the loopback servers are set, and the first wait before another attempt is a millisecond."""
+    with pytest.MonkeyPatch.context() as patch:
+        set_key(patch)
+        patch.setattr(retry, "FIRST_WAIT", 0.001)
+        yield

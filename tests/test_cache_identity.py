@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 
 from agentworldbench import evaluate
-from agentworldbench.engine import retry
 from agentworldbench.response_cache import NAME
 from agentworldbench.run_record import PROMPT_CUT
-from tests.helpers.asking import TASKS, set_key
+from tests.helpers.asking import TASKS
 from tests.helpers.caching import by_key, entries, one_of_many
 from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import (
@@ -30,13 +29,7 @@ from tests.helpers.scripted_server import (
 )
 from tests.helpers.whole_runs import asked, kind_of_call, options
 
-
-@pytest.fixture(autouse=True, scope="module")
-def patched() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        set_key(patch)
-        patch.setattr(retry, "FIRST_WAIT", 0.001)
-        yield
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ import pytest
 
 from agentworldbench import evaluate
 from agentworldbench.dataset import open_dataset
-from agentworldbench.engine import retry
 from agentworldbench.engine.fitting import Room
 from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
@@ -26,7 +25,7 @@ from agentworldbench.records import Completion, Prediction, Request, Sampling, U
 from agentworldbench.response_cache import NAME, ResponseCache
 from agentworldbench.run import Run, judge_run
 from agentworldbench.store import locked_store
-from tests.helpers.asking import KEY, TASKS, set_key
+from tests.helpers.asking import KEY, TASKS
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.caching import by_key, entries, one_of_many
 from tests.helpers.engine_work import judge_of
@@ -42,13 +41,7 @@ from tests.helpers.scripted_server import (
 )
 from tests.helpers.whole_runs import all_text, asked, good, options, read_results
 
-
-@pytest.fixture(autouse=True, scope="module")
-def patched() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        set_key(patch)
-        patch.setattr(retry, "FIRST_WAIT", 0.001)
-        yield
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @pytest.fixture(scope="module")

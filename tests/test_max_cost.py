@@ -7,18 +7,15 @@ domains in the official layout. Nothing may be lost where the limit is reached w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentworldbench.engine import retry
 from agentworldbench.errors import ConfigError
 from agentworldbench.run import Run, evaluate
 from agentworldbench.store import open_store
-from tests.helpers.asking import set_key
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.metered import LONGEST, PRICE_FLAGS, PRICES, Meter
 from tests.helpers.official_folder import Manifest, make_official_folder
@@ -29,12 +26,7 @@ CONNECTIONS = 8
 RANGES = {"output_tokens": f"50-{LONGEST}", "judge_output_tokens": f"50-{LONGEST}"}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def patched() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        set_key(patch)
-        patch.setattr(retry, "FIRST_WAIT", 0.001)
-        yield
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @pytest.fixture(scope="module")

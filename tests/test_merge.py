@@ -16,25 +16,17 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.engine import retry
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.merge import merge_runs
 from agentworldbench.run import evaluate, judge_run, load_run, make_config
 from agentworldbench.store import Store, locked_store
-from tests.helpers.asking import set_key
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.caching import by_key, one_of_many
 from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, echo_world, hash_verdict
 from tests.helpers.whole_runs import asked, kind_of_call, options, read_results
 
-
-@pytest.fixture(autouse=True, scope="module")
-def patched() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        set_key(patch)
-        patch.setattr(retry, "FIRST_WAIT", 0.001)
-        yield
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The bundled terminal and swe rows: format, cleanliness, and that recording again gives the same.
+"""The bundled terminal and swe rows: sizes, actions, and that recording again gives the same.
 
 In: `agentworldbench/data/mini/{terminal,swe}_test.jsonl` and the recorders under `tools/record`. The
 recorders run as commands, as a developer runs them, one trajectory a run. Where other programs than those
@@ -26,16 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MINI = ROOT / "agentworldbench" / "data" / "mini"
 DOMAINS = ("terminal", "swe")
 SCRIPTS = [(domain, script["name"]) for domain in DOMAINS for script in load_scripts(domain)]
-FIELDS = ["task", "id", "prompt", "response", "current_prompt", "system_str", "turn_idx", "total_turns"]
 MARKER = "**Environment Observation:**\n"
-HOST_TEXT = re.compile(
-    r"(?<![\w/])/(?:tmp|root|work|var|opt|mnt|srv|usr|private|Users|github)(?:/|\b)"
-    r"|site-packages|\.pyenv|\bawb\w{8}\b|\broot\b|127\.0\.0\.1|localhost"
-)
-SECRET = re.compile(
-    r"(?i)\b(?:sk-\w{8,}|hf_\w{8,}|gh[pousr]_\w{8,}|AKIA\w{12,}|api[_-]?key|password|bearer )"
-)
-HOME = re.compile(r"/home/(\w+)")
 
 
 def load(domain: str) -> list[dict[str, Any]]:
@@ -62,20 +53,6 @@ def row_text(row: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_rows_have_the_benchmark_shape(domain: str) -> None:
-    for row in load(domain):
-        assert list(row) == FIELDS
-        assert row["task"] == domain
-        assert isinstance(row["id"], int) and len(str(row["id"])) == 15
-        assert len(row["prompt"]) == len(row["response"]) == row["turn_idx"] <= row["total_turns"]
-        assert 6 <= row["total_turns"] <= 10
-        for number, prompt in enumerate([*row["prompt"][:-1], row["current_prompt"]], 1):
-            assert prompt.startswith(f"### Turn {number}\n")
-            assert ("**Task Instruction:**" in prompt) == (number == 1)
-            assert re.search(r"\*\*Action:\*\*\n```\n.+\n```\Z", prompt)
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
 def test_sizes(domain: str) -> None:
     for row in load(domain):
         assert len(row_text(row)) < 16_000
@@ -84,36 +61,6 @@ def test_sizes(domain: str) -> None:
             observation = response.removeprefix(MARKER)
             assert 30 <= len(observation) <= 2_500
             assert observation == observation.rstrip()
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_suffix_only_in_the_last_prompt(domain: str) -> None:
-    suffixes = set()
-    for row in load(domain):
-        assert row["prompt"][-1].startswith(row["current_prompt"])
-        suffixes.add(row["prompt"][-1].removeprefix(row["current_prompt"]))
-        rest = [row["current_prompt"], row["system_str"], *row["prompt"][:-1], *row["response"]]
-        assert not any("predicted_observation" in text for text in rest)
-    (suffix,) = suffixes
-    assert "<predicted_observation>" in suffix and "</predicted_observation>" in suffix
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_rows_of_a_trajectory_continue_each_other(domain: str) -> None:
-    groups = trajectories(domain)
-    assert len(groups) >= 8
-    assert [row["id"] for group in groups for row in group] == [row["id"] for row in load(domain)]
-    for group in groups:
-        turns = [row["turn_idx"] for row in group]
-        assert len(turns) == 5 and turns == sorted(set(turns))
-        assert turns[0] == 1 and turns[-1] == group[-1]["total_turns"]
-        longest = group[-1]
-        for row in group:
-            assert row["system_str"] == longest["system_str"]
-            texts = [*row["prompt"][:-1], row["current_prompt"]]
-            full = [*longest["prompt"][:-1], longest["current_prompt"]]
-            assert texts == full[: len(texts)]
-            assert row["response"] == longest["response"][: len(texts)]
 
 
 def test_actions_are_json_of_the_domain() -> None:
@@ -127,16 +74,6 @@ def test_actions_are_json_of_the_domain() -> None:
             styles.add("name" if "name" in action else "tool")
             assert "tool" in action or isinstance(json.loads(action["arguments"]), dict)
     assert styles == {"name", "tool"}
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_no_trace_of_the_recording_machine(domain: str) -> None:
-    for row in load(domain):
-        text = row_text(row)
-        assert not HOST_TEXT.search(text.replace("/usr/bin/env bash", "")), HOST_TEXT.search(text)
-        assert not SECRET.search(text)
-        homes = set(HOME.findall(text))
-        assert homes <= set(re.findall(r"user (\w+) on host", row["system_str"]))
 
 
 def test_provenance_names_what_was_used() -> None:

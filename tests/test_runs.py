@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 
 from agentworldbench.config import make_config
-from agentworldbench.engine import retry
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.run import Run, evaluate, judge_run, load_run, score_run
-from tests.helpers.asking import KEY, set_key
+from tests.helpers.asking import KEY
 from tests.helpers.official_folder import DOMAINS, Manifest, make_official_folder
 from tests.helpers.scripted_server import (
     DIMENSIONS,
@@ -32,13 +31,7 @@ from tests.helpers.scripted_server import (
 )
 from tests.helpers.whole_runs import all_text, asked, by_prompt, good, kind_of_call, options, read_results
 
-
-@pytest.fixture(autouse=True, scope="module")
-def patched() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        set_key(patch)
-        patch.setattr(retry, "FIRST_WAIT", 0.001)
-        yield
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @pytest.fixture(scope="module")

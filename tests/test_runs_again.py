@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from agentworldbench.config import make_config
-from agentworldbench.engine import retry
 from agentworldbench.errors import ConfigError, CredentialsError, DataError, EndpointError, QuotaError
 from agentworldbench.run import evaluate, judge_run, load_run, score_run
 from agentworldbench.store import locked_store
-from tests.helpers.asking import KEY, set_key
+from tests.helpers.asking import KEY
 from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, every_nth
 from tests.helpers.whole_runs import all_text, asked, good, kind_of_call, options, read_results
@@ -27,12 +26,7 @@ from tests.helpers.whole_runs import all_text, asked, good, kind_of_call, option
 PAIR = {"tasks": "terminal,web"}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def patched() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        set_key(patch)
-        patch.setattr(retry, "FIRST_WAIT", 0.001)
-        yield
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @pytest.fixture(scope="module")

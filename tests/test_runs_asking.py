@@ -7,17 +7,15 @@ the same scores. No key may stand in any file or message.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agentworldbench.engine import retry
 from agentworldbench.errors import CredentialsError
 from agentworldbench.models import adapt
 from agentworldbench.records import Sampling
 from agentworldbench.run import evaluate
-from tests.helpers.asking import KEY, set_key
+from tests.helpers.asking import KEY
 from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import (
     Reply,
@@ -28,13 +26,7 @@ from tests.helpers.scripted_server import (
 )
 from tests.helpers.whole_runs import all_text, good, options, read_results
 
-
-@pytest.fixture(autouse=True, scope="module")
-def patched() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        set_key(patch)
-        patch.setattr(retry, "FIRST_WAIT", 0.001)
-        yield
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 @pytest.fixture(scope="module")
