@@ -309,8 +309,8 @@ def test_the_samples_that_differ_are_listed(protocol: str, reproduction: Reprodu
     (mean, floored), (same, other) = [numbers(note) for note in table.notes[1:3]]
     assert (mean, floored, other) == pytest.approx((score(totals), with_zeros, without), abs=HALF)
     assert same == mean
-    assert table.notes[1].startswith(f"{empty} replies without content")
-    assert table.notes[2].startswith(f"{judged} failed replies with content")
+    assert table.notes[1].startswith(f"Replies without content: {empty}.")
+    assert table.notes[2].startswith("Failed replies with content ") and f": {judged}. They" in table.notes[2]
 
 
 def numbers(note: str) -> list[float]:
