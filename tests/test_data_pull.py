@@ -20,6 +20,8 @@ from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, Sour
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.played_hub import NAMES, NOTE, Played, playing, sha256_of
 
+pytestmark = pytest.mark.slow
+
 BIG = 21 * 2**20
 """The library writes to disk in blocks of 10 MiB: a download that breaks behind two of them is resumed."""
 PULL = ("data", "pull", "official-data")

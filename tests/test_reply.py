@@ -158,7 +158,8 @@ FRAMES: dict[str, Callable[[str, int], str]] = {
 """A unit so many times, in what could make reading it slow."""
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.slow
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_200_kilobytes_of_hostile_text_are_read_or_fail(frame: str) -> None:
     for unit in HOSTILE:
