@@ -159,7 +159,7 @@ FRAMES: dict[str, Callable[[str, int], str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_200_kilobytes_of_hostile_text_are_read_or_fail(frame: str) -> None:
     for unit in HOSTILE:
