@@ -59,9 +59,6 @@ class FailureKind(StrEnum):
     UNREACHABLE = "unreachable"
 
 
-FATAL: Final = frozenset(map(FailureKind, ("authentication", "model_missing", "quota", "unreachable")))
-"""Kinds that stop the whole run at once."""
-
 TRANSIENT: Final = frozenset(
     FailureKind(name)
     for name in ("provider_error", "overloaded", "rate_limit", "timeout", "network", "malformed_response")
@@ -88,9 +85,8 @@ class Usage(Record):
 
     def __add__(self, other: Usage) -> Usage:
         """Sum field by field; a field unknown on both sides stays unknown."""
-        mine, theirs = self.model_dump(), other.model_dump()
-        both = {name: [count for count in (mine[name], theirs[name]) if count is not None] for name in mine}
-        return Usage(**{name: sum(counts) for name, counts in both.items() if counts})
+        both = ((name, mine, getattr(other, name)) for name, mine in self)
+        return Usage(**{name: mine if more is None else more + (mine or 0) for name, mine, more in both})
 
 
 class Attempt(Record):
@@ -200,6 +196,9 @@ class Request(Record):
     tentative: bool = False
     again_if_empty: bool = True
     read_again: tuple[int, ...] = ()  # a later request begins with so many of these messages
+    json_text: bytes | None = None  # these messages as they are sent, where they are written already,
+    prompt_sha256: str | None = None  # their hash,
+    estimate: int | None = None  # and about how many tokens they have
 
 
 class Completion(Record):
@@ -239,10 +238,9 @@ class ContextLimit(Record):
 class CallFailure(Record):
     """A request that brought no completion.
 
-    `limit` is what a refusal for length said about it. `retry_after` is the server's wish in seconds.
-    `usage` is what it made nevertheless; `cost_usd` is 0 where nothing can have been billed (never
-    connected, refused) and None where that is not known. `reply` is the raw text (its first 10,000
-    characters) of an answer that is no completion.
+    `limit` is what a refusal for length said about it. `retry_after` is the server's wish in seconds. `usage` is what
+    it made nevertheless; `cost_usd` is 0 where nothing can have been billed (never connected, refused) and None where
+    that is not known. `reply` is the raw text (its first 10,000 characters) of an answer that is no completion.
     """
 
     failure: Failure
@@ -256,12 +254,11 @@ class CallFailure(Record):
 class Asked(Record):
     """What predictions and verdicts share: how a model was asked and what came back, unread.
 
-    `adapted` holds the parameters that the endpoint did not take as they were meant, with what was
-    sent in their place (None: left out). `usage` and `cost_usd` are those of all attempts together.
-    `max_tokens` was asked for on the ground of `prompt_tokens`: counted by the model's own
-    tokenizer, estimated from characters, or named in the server's refusal. `dropped_turns` counts
-    the oldest turns that were left out of the history (--context-policy drop-oldest). `prompt_sha256` and
-    `started_at` are None where another program asked and did not say. `draw` names the answer in a response
+    `adapted` holds the parameters that the endpoint did not take as they were meant, with what was sent in their
+    place (None: left out). `usage` and `cost_usd` are those of all attempts together. `max_tokens` was asked for on
+    the ground of `prompt_tokens`: counted by the model's own tokenizer, estimated from characters, or named in the
+    server's refusal. `dropped_turns` counts the oldest turns left out of the history (drop-oldest). `prompt_sha256`
+    and `started_at` are None where another program asked and did not say. `draw` names the answer in a response
     cache: records with one draw rest on one answer; `cached_*` is what it took when it was not asked for now.
     """
 
@@ -334,11 +331,11 @@ class Verdict(Asked):
 
 
 class SampleMetrics(Record):
-    """Rule metrics of (sample, epoch): [0, 1] each, None where the metric does not apply.
+    """Rule metrics of (sample, epoch): [0, 1] each; what does not apply has no value.
 
-    Applicability depends on the sample alone. `failed` names the prediction's failure: its values
-    are then None too, but `applicable` still lists what would have applied, so that the policy
-    `floor` counts 0 over the same denominators.
+    What applies depends on the sample alone: `applicable` lists it also where the prediction `failed` and has no
+    values, so that the policy `floor` counts 0 over the same denominators. `reasons` says by metric why a prediction
+    that could not be read is 0, `baseline` what copying the observation before scores on the primary metrics.
     """
 
     schema_version: Literal[1] = 1
@@ -346,5 +343,7 @@ class SampleMetrics(Record):
     epoch: int = 1
     applicable: tuple[str, ...]
     values: dict[str, float]
+    baseline: dict[str, float] = {}
+    reasons: dict[str, str] = {}
     failed: FailureKind | None = None
     flags: tuple[str, ...] = ()

@@ -65,19 +65,29 @@ def test_every_class_has_one_pattern_and_a_case() -> None:
         ("Mar  3", "Mar  3", True),
         ("Mar 3", "Mar  3", False),
         ("12-34 12-35", "12-35", True),
+        (r'{"text": "a\nJan 5"}', "Jan 5", True),
+        (r'{"text": "a\\nJan 5\\tb"}', "Jan 5", True),
     ],
 )
 def test_seen_in_whole_words(seen: str, text: str, held: bool) -> None:
     assert Seen(seen).holds(text) is held
 
 
+@pytest.mark.parametrize("before", [0, 100], ids=["few", "many"])
 @settings(deadline=None)
-@given(st.text("12:. s-"), st.text("12:. s-", min_size=1).filter(lambda text: re.search(r"\w", text)))
-def test_seen_equals_a_plain_search(seen: str, text: str) -> None:
+@given(
+    seen=st.text("12:. s-"),
+    text=st.text("12:. s-", min_size=1).filter(lambda text: re.search(r"\w", text)),
+)
+def test_seen_equals_a_plain_search(before: int, seen: str, text: str) -> None:
+    """Also where so many texts are asked for that they are looked up in an index."""
     glue = {"d": r"\d", "w": r"[^\W\d]", "": "(?!)"}
     kinds = ["d" if char.isdigit() else "w" if char.isalpha() else "" for char in (text[0], text[-1])]
     plain = rf"(?<!{glue[kinds[0]]}){re.escape(text)}(?!{glue[kinds[1]]})"
-    assert Seen(seen).holds(text) == bool(re.search(plain, seen))
+    for shown in (seen, f"{seen}{text}", f"{seen} {text} {seen}"):
+        known = Seen(shown)
+        assert not any(known.holds(f"other {n}") for n in range(before))
+        assert known.holds(text) == bool(re.search(plain, shown))
 
 
 @settings(deadline=None)

@@ -8,6 +8,9 @@ navigation.
 
 from __future__ import annotations
 
+from typing import Final
+
+from agentworldbench.scoring.metrics.base import Metric
 from agentworldbench.scoring.metrics.facts import Facts, multiset_f1
 
 
@@ -35,3 +38,9 @@ def change_f1(facts: Facts, prediction: str) -> float:
 def noop_match(facts: Facts, prediction: str) -> float:
     """1 when the prediction changes nothing either, else 0."""
     return float(facts.state(prediction) == facts.previous_state)
+
+
+METRICS: Final = {
+    "change_f1": Metric(change_f1, has_change),
+    "noop_match": Metric(noop_match, has_no_change),
+}

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, TypeVar
 
-from agentworldbench.prompts import previous_observation, reference_observation
+from agentworldbench.prompts import action_text, previous_observation, reference_observation
 from agentworldbench.records import Sample
 from agentworldbench.scoring.metrics.volatile import Seen, mask
 from agentworldbench.task import Task
+
+T = TypeVar("T")
 
 _NUMBERING = re.compile(r" ?\[ref=[\w-]+\]|^\[ *\d+\](?= \|)|^ *\d+\. ")
 
@@ -24,7 +28,7 @@ def normalise(text: str) -> str:
     return "\n".join(line.rstrip(" \t") for line in lines).strip("\n")
 
 
-def multiset_f1(one: Counter[str], other: Counter[str]) -> float:
+def multiset_f1(one: Counter[T], other: Counter[T]) -> float:
     """F1 of two multisets: both empty 1, one empty 0, else 2|A and B| / (|A| + |B|)."""
     total = one.total() + other.total()
     return 1.0 if total == 0 else 2 * (one & other).total() / total
@@ -39,6 +43,15 @@ class Facts:
         self.reference = normalise(reference_observation(sample, task))
         self._seen = Seen("\n".join((*sample.prompts[:-1], *sample.responses[:-1], sample.action)))
         self._masked: dict[str, str] = {}
+        self._read: dict[tuple[Callable[..., Any], str], Any] = {}
+
+    def once(self, read: Callable[[str], T], text: str) -> T:
+        """`read(text)`, made once for this sample: several metrics of a family share one parsed text."""
+        key = (read, text)
+        if key not in self._read:
+            self._read[key] = read(text)
+        found: T = self._read[key]
+        return found
 
     def mask(self, text: str) -> str:
         """Normalised text with volatile parts masked that the history does not hold."""
@@ -60,6 +73,17 @@ class Facts:
         return lines
 
     @cached_property
+    def action(self) -> str:
+        """The action alone, without its marker."""
+        return action_text(self.sample.action, self.task)
+
+    @cached_property
+    def previous(self) -> str | None:
+        """The observation before the action, normalised; None where there is none."""
+        previous = previous_observation(self.sample, self.task)
+        return None if previous is None else normalise(previous)
+
+    @cached_property
     def masked_reference(self) -> str:
         """The reference, normalised and masked."""
         return self.mask(self.reference)
@@ -77,8 +101,7 @@ class Facts:
     @cached_property
     def previous_state(self) -> Counter[str] | None:
         """Lines of the observation before the action, or None where there is none."""
-        previous = previous_observation(self.sample, self.task)
-        return None if previous is None else self.state(normalise(previous))
+        return None if self.previous is None else self.state(self.previous)
 
     @cached_property
     def changed(self) -> bool | None:

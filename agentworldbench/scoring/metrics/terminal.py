@@ -1,0 +1,161 @@
+"""Metrics of terminals: the prompt, the echo, what each command came to, its output, what the terminal waits for.
+
+All read the screen as it is shown (`screen.display`): colours and overwritten text do not count. A blank
+prediction of a screen that is not blank is unparsable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from agentworldbench.scoring.metrics.base import Metric, Unparsable
+from agentworldbench.scoring.metrics.error_kinds import error_kinds, exit_code_kind
+from agentworldbench.scoring.metrics.facts import Facts, multiset_f1
+from agentworldbench.scoring.metrics.keystrokes import Typed, typed
+from agentworldbench.scoring.metrics.prompts import Place, place
+from agentworldbench.scoring.metrics.screen import FILLER, Screen, ScreenReader, display, last_line
+from agentworldbench.scoring.metrics.screen_state import state_of
+
+BLANK: Final = Unparsable("the predicted screen is blank")
+
+
+def _typed(facts: Facts) -> Typed:
+    return facts.once(typed, facts.action)
+
+
+def _last(shown: str) -> str:
+    lines = shown.split("\n")
+    index = last_line(lines)
+    return lines[index] if index >= 0 else ""
+
+
+def _screen(facts: Facts, text: str) -> Screen:
+    waiting = facts.once(_last, facts.once(display, facts.previous or ""))
+    return facts.once(ScreenReader(_typed(facts), waiting), facts.once(display, text))
+
+
+def _masked(facts: Facts, text: str) -> list[str]:
+    """Masked lines of the screen, one for each shown line."""
+    shown = facts.once(display, text)
+    masked = facts.mask(shown).split("\n")
+    return masked if len(masked) == shown.count("\n") + 1 else shown.split("\n")
+
+
+def _blank(facts: Facts, text: str) -> bool:
+    return _screen(facts, text).last < 0
+
+
+def _prompt(facts: Facts, text: str) -> tuple[Place, bool] | None:
+    """The last prompt, its volatile parts masked, and whether the screen waits there."""
+    screen = _screen(facts, text)
+    if screen.prompt is None:
+        return None
+    index, prompt = screen.prompt
+    if not screen.waits:
+        # The typed text behind it is known and never masked.
+        masked, echo = _masked(facts, text)[index], screen.echoes[index]
+        prompt = masked[: -len(echo)].rstrip() if masked.endswith(echo) else prompt
+    else:
+        prompt = _masked(facts, text)[index]
+    return place(prompt), screen.waits
+
+
+def has_prompt(facts: Facts) -> bool:
+    """`prompt_match` applies where the reference shows a prompt."""
+    return _prompt(facts, facts.reference) is not None
+
+
+def prompt_match(facts: Facts, prediction: str) -> float | Unparsable:
+    """1 when the last prompt names the same user, host and directory, and the screen waits there or not as it should."""
+    predicted = _prompt(facts, prediction)
+    if predicted is None:
+        return Unparsable("no prompt in the prediction")
+    return float(predicted == _prompt(facts, facts.reference))
+
+
+def has_echo(facts: Facts) -> bool:
+    """`echo_match` applies where the reference echoes a typed line."""
+    return bool(_screen(facts, facts.reference).echoes)
+
+
+def echo_match(facts: Facts, prediction: str) -> float:
+    """F1 of the echoed typed lines."""
+    reference, predicted = _screen(facts, facts.reference), _screen(facts, prediction)
+    return multiset_f1(Counter(predicted.echoes.values()), Counter(reference.echoes.values()))
+
+
+def _statuses(screen: Screen) -> Counter[tuple[str, frozenset[str]]]:
+    """Each command and the kinds of error in the output below it; nothing stands for success."""
+    parts: list[tuple[str, list[str]]] = [("", [])]
+    begun = set(screen.commands())
+    for index in sorted({*begun, *screen.output()}):
+        if index in begun:
+            parts.append((screen.echoes[index], []))
+        else:
+            parts[-1][1].append(screen.lines[index])
+    # What stands above the first command belongs to an earlier one, if anything does.
+    return Counter(
+        (command, error_kinds(lines) | exit_code_kind(command, lines))
+        for command, lines in (parts if parts[0][1] else parts[1:])
+    )
+
+
+def status_class(facts: Facts, prediction: str) -> float | Unparsable:
+    """F1 of (command, kinds of error below it); of the whole screen where the reference echoes no command."""
+    if _blank(facts, prediction) and not _blank(facts, facts.reference):
+        return BLANK
+    reference, predicted = _screen(facts, facts.reference), _screen(facts, prediction)
+    if not reference.echoes:
+        kinds = [
+            error_kinds([screen.lines[index] for index in screen.output()])
+            for screen in (reference, predicted)
+        ]
+        return float(kinds[0] == kinds[1])
+    if not predicted.echoes:
+        return Unparsable("the prediction echoes no typed line")
+    return multiset_f1(_statuses(predicted), _statuses(reference))
+
+
+def _output(facts: Facts, text: str) -> Counter[str]:
+    masked = _masked(facts, text)
+    return Counter(masked[index] for index in _screen(facts, text).output() if masked[index] != FILLER)
+
+
+def output_line_f1(facts: Facts, prediction: str) -> float | Unparsable:
+    """F1 of the masked lines that programs wrote: neither echoes nor bare prompts. None in both is 1."""
+    if _blank(facts, prediction) and not _blank(facts, facts.reference):
+        return BLANK
+    return multiset_f1(_output(facts, prediction), _output(facts, facts.reference))
+
+
+def _state(facts: Facts, text: str) -> str:
+    keys = _typed(facts)
+    return state_of(_screen(facts, text), keys.lines, keys.pending)
+
+
+def _state_before(shown: str) -> str:
+    return state_of(ScreenReader(Typed())(shown), (), "")
+
+
+def is_interactive(facts: Facts) -> bool:
+    """`interactive_state` applies unless a shell waited before and waits again: `prompt_match` covers that."""
+    before = facts.previous
+    states = {"shell" if before is None else facts.once(_state_before, facts.once(display, before))}
+    return states | {_state(facts, facts.reference)} != {"shell"}
+
+
+def interactive_state(facts: Facts, prediction: str) -> float | Unparsable:
+    """1 when the terminal is left in the same state: pager, editor, unfinished input, program, question, running, shell."""
+    if _blank(facts, prediction) and not _blank(facts, facts.reference):
+        return BLANK
+    return float(_state(facts, prediction) == _state(facts, facts.reference))
+
+
+METRICS: Final[dict[str, Metric]] = {
+    "prompt_match": Metric(prompt_match, has_prompt),
+    "echo_match": Metric(echo_match, has_echo),
+    "status_class": Metric(status_class),
+    "output_line_f1": Metric(output_line_f1),
+    "interactive_state": Metric(interactive_state, is_interactive),
+}
