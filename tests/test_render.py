@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from agentworldbench.leaderboard.entries import load_entries
 from agentworldbench.leaderboard.tables import leaderboard_tables
 from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS
-from agentworldbench.render.results import domain_name
+from agentworldbench.render.names import domain_name
 from agentworldbench.render.table import Table, markdown_cell, percent, points, printable, share
 from agentworldbench.task import METRIC_NAMES
 

@@ -14,10 +14,11 @@ import pytest
 
 from agentworldbench.config import make_config
 from agentworldbench.records import DIMENSIONS
-from agentworldbench.render.results import failure_table, judge_table, rule_table, run_tables
+from agentworldbench.render.results import failure_table, judge_table, rule_table, run_tables, scores_table
 from agentworldbench.render.table import percent, points, share
 from agentworldbench.run import Run, evaluate, explain_run, judge_run
 from agentworldbench.run_record import judge_names
+from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import Results
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.own_prompts import use_prompts
@@ -104,48 +105,97 @@ def test_the_judge_table(results: Results) -> None:
     assert "data folder data, 2 of 7 domains" in table.title
 
 
+def test_the_table_of_scores(results: Results) -> None:
+    """Judge and rules side by side, each under the policy of its own protocol."""
+    (judge,) = results.judges
+    table, rules, policy = scores_table(results), results.rules, results.policy
+    assert table.columns == ("Domain", "Judged", "Judge", "Scored", "Rule score", "Skill", "Copy-last")
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert list(rows) == [*DOMAINS.values(), "Overall, macro", "Overall, micro"]
+    for domain, name in DOMAINS.items():
+        block, score, skill = judge.domains[domain], rules.score[domain], rules.skill[domain]
+        copied = 100 * getattr(skill, f"baseline_{policy}")
+        assert rows[name] == (
+            f"{block.scored}/{block.samples}",
+            both(block.floor["total"], block.intervals.floor),
+            f"{score.scored}/{score.n}",
+            both(getattr(score, policy), getattr(rules.intervals[domain], policy), 100),
+            both(getattr(skill, policy), getattr(skill.intervals, policy), 1, 3),
+            points(copied),
+        )
+    macro, micro = (getattr(means["rule_score"], policy) for means in (rules.macro, rules.micro))
+    skill = rules.overall_skill
+    assert rows["Overall, macro"][1::2][:2] == (
+        both(judge.macro_floor["total"], judge.macro_intervals.floor),
+        both(macro, getattr(rules.macro_intervals, policy), 100),
+    )
+    assert rows["Overall, macro"][4:] == (
+        both(getattr(skill, policy), getattr(skill.intervals, policy), 1, 3),
+        "–",
+    )
+    assert rows["Overall, micro"][1] == both(judge.micro.floor["total"], judge.micro.intervals.floor)
+    assert rows["Overall, micro"][3:] == (both(micro, getattr(rules.micro_intervals, policy), 100), "–", "–")
+    assert all(" ± " in cell and "– " not in cell for cell in rows["Overall, macro"][1:5:2])
+    assert table.strong == (len(DOMAINS),), "the headline is macro"
+    assert table.notes[0] == "Judge: openai-api/judge, protocol builtin, 0-100, headline macro, floor."
+
+
+def both(value: float | None, interval: Interval | None, scale: float = 1, decimals: int = 1) -> str:
+    assert value is not None and interval is not None
+    half = "–" if interval.half is None else f"{interval.half * scale:.{decimals}f}"
+    return f"{value * scale:.{decimals}f} ± {half}"
+
+
+def test_scores_of_several_judges_stand_in_columns_of_their_own(results: Results) -> None:
+    (judge,) = results.judges
+    other = judge.model_copy(
+        update={
+            "judge": judge.judge.model_copy(update={"digest": "d2", "model": "x", "protocol": "official"})
+        }
+    )
+    table = scores_table(results.model_copy(update={"judges": (judge, other)}))
+    assert table.columns[1:5] == ("Judged A", "Judge A", "Judged B", "Judge B")
+    first, second = judge.domains["os"].floor["total"], judge.domains["os"].exclude["total"]
+    (row,) = [row for row in table.rows if row[0] == "OS"]
+    assert first is not None and second is not None
+    assert (row[2].split()[0], row[4].split()[0]) == (f"{first:.1f}", f"{second:.1f}")
+    assert table.notes[1].startswith("Judge B: x, protocol official, 0-100, headline macro, exclude.")
+    assert scores_table(results.model_copy(update={"judges": ()})).columns[1] == "Scored"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_tables_keep_to_the_width_of_the_terminal(width: int, results: Results) -> None:
+    for table in run_tables(results):
+        text = table.to_text(width)
+        assert max(map(len, text.splitlines())) <= width
+        for row in table.rows:
+            assert row[0] in text
+    assert " ± " in scores_table(results).to_markdown()
+    first = scores_table(results).to_text(80).split("\n\n")[0]
+    assert "Skill" in first, "80 columns hold judge, rule score and skill in one block"
+
+
 def test_the_table_of_rule_metrics(results: Results) -> None:
     table = rule_table(results)
     rules, policy = results.rules, results.policy
-    domains, head, names = list(rules.metrics), table.columns[:3], table.columns[3:]
-    assert head == ("Domain", "Scored", "Rule score")
-    assert set(names) == {name for metrics in rules.metrics.values() for name in metrics}
+    assert table.columns == ("Metric", *(DOMAINS[domain] for domain in rules.metrics), "Macro")
     rows = {row[0]: row[1:] for row in table.rows}
-    assert list(rows) == [*(DOMAINS[domain] for domain in domains), "Overall, macro", "Overall, micro"]
-    for domain in domains:
-        score, metrics = rules.score[domain], rules.metrics[domain]
-        values = [getattr(metrics[name], policy) if name in metrics else None for name in names]
-        counts = f"{score.scored}/{score.n}"
-        assert rows[DOMAINS[domain]] == (counts, points(100 * getattr(score, policy)), *map(share, values))
-
-    by_name = {
-        name: [metrics[name] for metrics in rules.metrics.values() if name in metrics] for name in names
-    }
-    by_name["score"] = [rules.score[domain] for domain in domains]
-    counts = f"{sum(one.scored for one in by_name['score'])}/{sum(one.n for one in by_name['score'])}"
-    weight = "n" if policy == "floor" else "scored"
-    means: dict[str, dict[str, float | None]] = {"macro": {}, "micro": {}}
-    for name, some in by_name.items():
-        values = [getattr(one, policy) for one in some]
-        weights = [getattr(one, weight) for one in some]
-        means["macro"][name] = average(values)
-        total = fsum(value * count for value, count in zip(values, weights, strict=True) if count)
-        means["micro"][name] = total / sum(weights)
-    for kind, of_kind in means.items():
-        score_mean = of_kind.pop("score")
-        assert score_mean is not None
-        cells = (counts, points(100 * score_mean), *(share(of_kind[name]) for name in names))
-        assert rows[f"Overall, {kind}"] == cells
-    assert rows["Overall, macro"] != rows["Overall, micro"]
-    assert table.strong == (len(domains),), "the headline is macro"
+    assert set(rows) == {name for metrics in rules.metrics.values() for name in metrics}
+    assert len(rows) == len(table.rows)
+    for name, cells in rows.items():
+        means = [metrics.get(name) for metrics in rules.metrics.values()]
+        values = [None if one is None else getattr(one, policy) for one in means]
+        macro = average([value for value in values if value is not None])
+        assert cells == tuple(map(share, [*values, macro]))
+    unlike = [cells for cells in rows.values() if cells[0] != cells[1] and "–" not in cells]
+    assert unlike, "means of two alike would tell nothing"
 
 
 def test_a_metric_that_one_domain_has_is_that_domains_overall(results: Results) -> None:
     table = rule_table(results)
-    column = table.columns.index("change_f1")
-    cells = {row[0]: row[column] for row in table.rows}
+    cells = dict(zip(table.columns, next(row for row in table.rows if row[0] == "change_f1"), strict=True))
     assert cells["SWE"] == "–"
-    assert cells["OS"] == cells["Overall, macro"] == cells["Overall, micro"] != "–"
+    assert cells["OS"] == cells["Macro"] != "–"
 
 
 def test_the_table_of_failures(results: Results) -> None:
@@ -179,12 +229,15 @@ def test_a_domain_without_a_score_makes_the_overall_not_available(results: Resul
     changed = judge.model_copy(update={"strict": reading})
     table = judge_table(results, changed)
     assert table.rows[len(DOMAINS)][3:] == ("–",) * 7
+    judged = scores_table(results.model_copy(update={"judges": (changed,)}))
+    assert [row[2] for row in judged.rows if row[0] in ("OS", "Overall, macro")] == ["–", "–"]
     assert "makes the macro average not available" in table.notes[0]
 
 
 def test_a_partial_run_says_so_in_every_title(results: Results) -> None:
     whole = run_tables(results)
     assert [table.title.partition(" of ")[0].partition(",")[0] for table in whole] == [
+        "Scores",
         "Judge scores",
         "The same replies",
         "Rule metrics",
@@ -192,7 +245,7 @@ def test_a_partial_run_says_so_in_every_title(results: Results) -> None:
     ]
     assert not any("PARTIAL" in table.title for table in whole)
     partial = run_tables(results.model_copy(update={"complete": False}))
-    assert all("PARTIAL: not all samples have been asked" in partial[place].title for place in (0, 2))
+    assert all("PARTIAL: not all samples have been asked" in partial[place].title for place in (0, 1, 3))
 
 
 NAMES = [
@@ -238,7 +291,7 @@ def test_a_later_judge_of_another_protocol_changes_no_number_but_its_own(
     assert rule_table(after) == rule_table(before)
     assert any(before.predictions.failures.values()), "floor and exclude must not be one"
     assert after.judges[0] == before.judges[0]
-    assert [table.title for table in run_tables(after)][:4] == [
+    assert [table.title for table in run_tables(after)][1:5] == [
         f"{head} by openai-api/judge ({protocol}){tail}"
         for protocol in ("builtin", "official")
         for head, tail in (

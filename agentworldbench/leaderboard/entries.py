@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from agentworldbench.errors import DataError
 from agentworldbench.records import Record
 from agentworldbench.resources import asset
+from agentworldbench.stats.intervals import Interval
 
 RANK_COVERAGE: Final = 0.99
 
@@ -46,10 +47,29 @@ class Group(Record):
     judge_digest: str | None = None
 
 
+class RuleScores(Record):
+    """Rule scores (0-100) and skill of the same predictions: beside a judge's scores, never part of them.
+
+    `definition` is a digest of the task files (and of users' own metrics) by which they were computed:
+    those of unlike definitions do not compare. None where a number or an interval is not available.
+    """
+
+    definition: str
+    policy: Literal["exclude", "floor"]
+    scores: dict[str, float]
+    overall: float | None
+    skill: dict[str, float | None]
+    overall_skill: float | None
+    interval: Interval | None = None
+    skill_interval: Interval | None = None
+
+
 class Entry(Record):
     """One row of a leaderboard. Scores are 0-100 by domain; `coverage` is None where undisclosed.
 
     `stated_overall` is printed in the source, `computed_overall` the plain mean of the domains.
+    `intervals` are those of `scores`, `overall_interval` that of `computed_overall`; a publication
+    states none. `rules` holds what the rules say of the same predictions.
     """
 
     schema_version: Literal[1] = 1
@@ -61,6 +81,9 @@ class Entry(Record):
     coverage: dict[str, float] | None
     stated_overall: float | None
     computed_overall: float
+    intervals: dict[str, Interval] = Field(default_factory=dict)
+    overall_interval: Interval | None = None
+    rules: RuleScores | None = None
     note: str | None = None
     source: EntrySource | None = None
 

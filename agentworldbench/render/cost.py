@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from agentworldbench.prices import Price, dollars
 from agentworldbench.records import Usage
-from agentworldbench.render.results import domain_name
+from agentworldbench.render.names import domain_name
 from agentworldbench.render.table import DASH, Table
 from agentworldbench.stats.costs import Amount, Spending
 from agentworldbench.stats.results import Results

@@ -1,7 +1,8 @@
 """The tables of one run, from its `Results`.
 
-Judge tables (one a judge), the table of rule metrics, and failures by class. Coverage stands beside
-every mean; a partial run says so in its title; a subset of the seven domains says how many.
+Scores with their intervals (`scores.py`), then the details: judge tables (one a judge), the table of rule
+metrics (`rules.py`), failures by class. Coverage stands beside every mean; a partial run says so in its
+title; a subset of the seven domains says how many.
 """
 
 from __future__ import annotations
@@ -9,22 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS, FailureKind
-from agentworldbench.render.table import DASH, Table, percent, points, share
-from agentworldbench.stats.aggregate import RULE_SCORE
-from agentworldbench.stats.results import Block, JudgeResults, MetricMean, Results, Scores
-
-_NAMES = {"mcp": "MCP", "swe": "SWE", "os": "OS"}
-
-
-def domain_name(domain: str) -> str:
-    """A domain as people write it."""
-    return _NAMES.get(domain, domain.capitalize())
+from agentworldbench.records import DIMENSIONS, FailureKind
+from agentworldbench.render.names import domain_name, scope
+from agentworldbench.render.rules import rule_table
+from agentworldbench.render.scores import scores_table
+from agentworldbench.render.table import DASH, Table, percent, points
+from agentworldbench.stats.results import Block, JudgeResults, Results, Scores
 
 
 def run_tables(results: Results) -> list[Table]:
     """All tables of a run, in reading order."""
-    tables = []
+    tables = [scores_table(results)]
     for judge in results.judges:
         tables += [judge_table(results, judge), readings_table(results, judge)]
     tables.append(rule_table(results))
@@ -66,7 +62,7 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
     if macro["total"] is None:
         notes.insert(0, "A domain without any scored sample makes the macro average not available.")
     return Table(
-        title=f"Judge scores of {results.model} by {results.judge_names[judge.judge.digest]} — {_scope(results)}",
+        title=f"Judge scores of {results.model} by {results.judge_names[judge.judge.digest]} — {scope(results)}",
         columns=(*columns, *(name.capitalize() for name in DIMENSIONS)),
         rows=tuple(rows),
         left=("Domain",),
@@ -120,63 +116,6 @@ def _judge_row(name: str, one: Block, policy: str, other: str) -> tuple[str, ...
 
 def _dimension_cells(scores: Scores) -> tuple[str, ...]:
     return tuple(points(scores[name]) for name in DIMENSIONS)
-
-
-def _scope(results: Results) -> str:
-    """What the numbers are about, where that is less than the whole benchmark."""
-    data = results.predict.data
-    words = [f"data {data.name}"]
-    if simulated := [domain for domain in data.simulated if domain in results.predictions.samples]:
-        words.append(f"{' and '.join(map(domain_name, simulated))} simulated")
-    count = len(results.predictions.samples)
-    if set(results.predictions.samples) < set(OFFICIAL_DOMAINS):
-        words.append(f"{count} of {len(OFFICIAL_DOMAINS)} domains")
-    chosen = [
-        name for name in ("limit", "limit_trajectories", "sample_id") if getattr(results.selection, name)
-    ]
-    if chosen:
-        words.append(f"a subset ({', '.join(chosen)})")
-    if results.selection.shard:
-        parts, _, whole = results.selection.shard.partition("/")
-        words.append(f"SHARD {parts} of {whole}: a part of a run")
-    if not results.complete:
-        words.append("PARTIAL: not all samples have been asked")
-    return ", ".join(words)
-
-
-def rule_table(results: Results) -> Table:
-    """Rule score (0-100) and every metric ([0, 1]) by domain, under the headline policy."""
-    floor = results.policy == "floor"
-    names = list(dict.fromkeys(name for metrics in results.rules.metrics.values() for name in metrics))
-    rows = []
-    count = len(results.rules.metrics)
-    for domain, metrics in results.rules.metrics.items():
-        score = results.rules.score[domain]
-        cells = [share(_pick(metrics.get(name), floor)) for name in names]
-        rows.append((domain_name(domain), f"{score.scored}/{score.n}", _points(score, floor), *cells))
-    for kind, means in (("macro", results.rules.macro), ("micro", results.rules.micro)):
-        score = means[RULE_SCORE]
-        cells = [share(_pick(means.get(name), floor)) for name in names]
-        rows.append((f"Overall, {kind}", f"{score.scored}/{score.n}", _points(score, floor), *cells))
-    return Table(
-        title=f"Rule metrics of {results.model} — {_scope(results)}",
-        columns=("Domain", "Scored", "Rule score", *names),
-        rows=tuple(rows),
-        left=("Domain",),
-        strong=(count,),
-        notes=(
-            f"Rule score 0-100, metrics 0-1 ({results.policy}); the reference observation scores 100 and 1.",
-        ),
-    )
-
-
-def _pick(value: MetricMean | None, floor: bool) -> float | None:
-    return None if value is None else (value.floor if floor else value.exclude)
-
-
-def _points(score: MetricMean, floor: bool) -> str:
-    value = _pick(score, floor)
-    return points(None if value is None else 100 * value)
 
 
 def failure_table(results: Results) -> Table | None:

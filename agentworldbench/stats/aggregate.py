@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
 
 from agentworldbench.records import DIMENSIONS, SampleMetrics, SampleRef
+from agentworldbench.stats.intervals import Intervals, of_strata, stratified
 from agentworldbench.stats.results import Block, MetricMean, RuleResults, Scores
 
 COLUMNS = ("total", *DIMENSIONS)
@@ -58,6 +59,16 @@ def block(
     asked = sum(ref.id not in pending for ref in refs)
     columns = {name: [row[name] for row in rows if name in row] for name in COLUMNS}
     exclude = {name: score_of(some) for name, some in columns.items()}
+    floor = {
+        name: None if score is None else score * (len(columns[name]) / asked)
+        for name, score in exclude.items()
+    }
+    known = {name: _points(row["total"]) for name, row in values.items() if "total" in row}
+    strata = by_domain(refs).values()
+    scored = [[(ref.cluster, known[ref.id]) for ref in some if ref.id in known] for some in strata]
+    zeros = [
+        [(ref.cluster, known.get(ref.id, 0.0)) for ref in some if ref.id not in pending] for some in strata
+    ]
     return Block(
         samples=len(refs),
         asked=asked,
@@ -65,10 +76,26 @@ def block(
         clusters=len({(ref.domain, ref.cluster) for ref in refs}),
         coverage=len(rows) / len(refs) if refs else 0.0,
         exclude=exclude,
-        floor={
-            name: None if score is None else score * (len(columns[name]) / asked)
-            for name, score in exclude.items()
-        },
+        floor=floor,
+        intervals=Intervals(
+            exclude=of_strata(exclude["total"], scored), floor=of_strata(floor["total"], zeros)
+        ),
+    )
+
+
+def _points(value: float) -> float:
+    """The score, 0-100, of one value from 1 to 5."""
+    return (value - 1) / 4 * 100
+
+
+def macro_intervals(blocks: Iterable[Block]) -> Intervals:
+    """The intervals of the macro means of the totals."""
+    rows = list(blocks)
+    return Intervals(
+        exclude=stratified(
+            macro(one.exclude for one in rows)["total"], [one.intervals.exclude for one in rows]
+        ),
+        floor=stratified(macro(one.floor for one in rows)["total"], [one.intervals.floor for one in rows]),
     )
 
 
@@ -106,10 +133,12 @@ def rule_results(
         names = dict.fromkeys(name for record in records for name in record.applicable)
         wanted = primary[domain]
         values[domain] = {
-            name: [_value(record, (name,)) for record in records if name in record.applicable]
+            name: [value_of(record, (name,)) for record in records if name in record.applicable]
             for name in names
         } | {
-            RULE_SCORE: [_value(record, wanted) for record in records if set(wanted) & set(record.applicable)]
+            RULE_SCORE: [
+                value_of(record, wanted) for record in records if set(wanted) & set(record.applicable)
+            ]
         }
     means = {domain: {name: _metric_mean(some) for name, some in by.items()} for domain, by in values.items()}
     all_names = dict.fromkeys(name for by in values.values() for name in by)
@@ -125,7 +154,7 @@ def rule_results(
     )
 
 
-def _value(record: SampleMetrics, names: Sequence[str]) -> float | None:
+def value_of(record: SampleMetrics, names: Sequence[str]) -> float | None:
     """Mean of a sample's applicable metrics among `names`; None when the prediction failed."""
     if record.failed is not None:
         return None

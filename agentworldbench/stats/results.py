@@ -3,7 +3,7 @@
 Scores are 0-100, rule metrics [0, 1], None where a number is not available. Both failure policies
 and both averages always stand side by side: `exclude` leaves failed samples out, `floor` counts
 them 0; macro is the plain mean of the domain means, micro the mean over samples. A domain without
-any scored sample makes macro not available.
+any scored sample makes macro not available. Intervals stand beside totals and rule scores, in their units.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from pydantic import Field
 from agentworldbench.records import Record, Usage
 from agentworldbench.run_record import JudgeRecord, PredictSection, SelectionRecord, judge_names
 from agentworldbench.stats.costs import Spending
+from agentworldbench.stats.intervals import Intervals
 
 Scores = dict[str, float | None]
 """`total` and the five dimensions, 0-100."""
 
 
 class Block(Record):
-    """Scores of one domain, or of all, for one judge. `asked` leaves out samples still to be asked."""
+    """Scores of one domain, or of all, for one judge. `asked` leaves out samples still to be asked;
+    `intervals` are those of the total."""
 
     samples: int
     asked: int
@@ -30,6 +32,7 @@ class Block(Record):
     coverage: float
     exclude: Scores
     floor: Scores
+    intervals: Intervals = Intervals()
 
 
 class Reading(Record):
@@ -44,6 +47,7 @@ class Reading(Record):
     micro: Block
     macro_exclude: Scores
     macro_floor: Scores
+    macro_intervals: Intervals = Intervals()
 
 
 class FromCache(Record):
@@ -106,27 +110,64 @@ class JudgeResults(Record):
         """Plain mean of the domains, failed samples counted 0."""
         return self.headline.macro_floor
 
+    @property
+    def macro_intervals(self) -> Intervals:
+        """The intervals of the two."""
+        return self.headline.macro_intervals
+
 
 class MetricMean(Record):
-    """Mean of one metric over the samples it applies to; `n` counts them all, `scored` without failures."""
+    """Mean of one metric over the samples it applies to; `n` counts them all, `scored` without failures,
+    `unparsed` those whose prediction the metric could not read and counted 0."""
 
     n: int
     scored: int
     exclude: float | None
     floor: float | None
+    unparsed: int = 0
+
+
+class Unread(Record):
+    """Predictions of one domain that at least one metric could not read, of all that were scored; `reason` is
+    the most frequent one."""
+
+    predictions: int
+    unread: int
+    reason: str
+
+
+class Skill(Record):
+    """(x - b) / (1 - b): rule score x against that of copying the observation before, b, on the same samples.
+
+    Copying has 0, the reference 1; None where it is not available. Over all domains it is the mean of
+    theirs, which has no b of its own.
+    """
+
+    exclude: float | None = None
+    floor: float | None = None
+    baseline_exclude: float | None = None
+    baseline_floor: float | None = None
+    intervals: Intervals = Intervals()
 
 
 class RuleResults(Record):
     """Rule metrics by domain, and the rule score (mean of a sample's applicable primary metrics).
 
     `macro` is the plain mean of the domains and `micro` the mean over samples, for every metric and
-    under the name `rule_score` for the score; macro runs over the domains that have the metric.
+    under the name `rule_score` for the score; macro runs over the domains that have the metric. `unread`
+    holds the domains with predictions that could not be read. `intervals` are those of the rule scores.
     """
 
     metrics: dict[str, dict[str, MetricMean]]
     score: dict[str, MetricMean]
     macro: dict[str, MetricMean]
     micro: dict[str, MetricMean]
+    unread: dict[str, Unread] = Field(default_factory=dict)
+    intervals: dict[str, Intervals] = Field(default_factory=dict)
+    macro_intervals: Intervals = Intervals()
+    micro_intervals: Intervals = Intervals()
+    skill: dict[str, Skill] = Field(default_factory=dict)
+    overall_skill: Skill = Skill()
 
 
 class PredictionResults(Record):
@@ -150,7 +191,8 @@ class PredictionResults(Record):
 class Results(Record):
     """All numbers of a run. `complete` is False while selected samples have not been asked.
 
-    `warnings` say what may have changed the numbers unseen: a server that changed, cut answers.
+    `warnings` say what may have changed the numbers unseen: a server that changed, cut answers. `task_files`
+    holds the hash of each task file, `own_metrics` those of the Python files with metrics of a user's own.
     """
 
     schema_version: Literal[1] = 1
@@ -159,6 +201,7 @@ class Results(Record):
     predict: PredictSection
     selection: SelectionRecord
     task_files: dict[str, str]
+    own_metrics: dict[str, dict[str, str]] = Field(default_factory=dict)
     complete: bool
     predictions: PredictionResults
     rules: RuleResults

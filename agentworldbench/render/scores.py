@@ -1,0 +1,119 @@
+"""The first table of a run: what the judges and the rules say, side by side and never mixed, with intervals.
+
+In: `Results`. Out: a row a domain, below them the averages; a column each for the headline of every judge, the
+rule score and skill. The tables behind it have the details.
+"""
+
+from __future__ import annotations
+
+from string import ascii_uppercase
+
+from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.render.names import domain_name, scope
+from agentworldbench.render.numbers import interval_notes, score_cell, skill_cell
+from agentworldbench.render.table import DASH, Table, points
+from agentworldbench.stats.aggregate import RULE_SCORE
+from agentworldbench.stats.intervals import Interval, Intervals
+from agentworldbench.stats.results import JudgeResults, MetricMean, Results, Skill
+from agentworldbench.stats.skill import ROOM
+
+_AVERAGES = ("Overall, macro", "Overall, micro")
+_Column = dict[str, str]
+"""A cell for each row, by the row's name."""
+_Shown = list[tuple[str, Interval | None]]
+"""Every interval of the table, with the name of its row."""
+
+
+def scores_table(results: Results) -> Table:
+    """Headline of each judge, rule score (both 0-100) and skill, by domain and on average."""
+    shown: _Shown = []
+    columns: dict[str, _Column] = {}
+    notes = []
+    for letter, judge in zip(_letters(len(results.judges)), results.judges, strict=True):
+        columns |= _judge_columns(judge, letter, shown)
+        name, protocol = results.judge_names[judge.judge.digest], judge.judge.protocol
+        notes.append(
+            f"Judge{letter}: {name}, protocol {protocol}, 0-100, headline macro, {PROTOCOLS[protocol].policy}."
+        )
+    columns |= _rule_columns(results, shown)
+    notes.append(
+        f"Rule score: 0-100 by rules alone ({results.policy}), never part of a judge's score; the reference "
+        "observation scores 100, Copy-last is what copying the observation before scores. Skill: 0 is copying, 1 the "
+        "reference, below 0 worse than copying."
+    )
+    rows = [*map(domain_name, results.predictions.samples), *_AVERAGES]
+    return Table(
+        title=f"Scores of {results.model} — {scope(results)}",
+        columns=("Domain", *columns),
+        rows=tuple((row, *(column.get(row, DASH) for column in columns.values())) for row in rows),
+        left=("Domain",),
+        strong=(len(rows) - 2,),
+        notes=(*notes, *_skill_notes(results), *interval_notes(shown)),
+    )
+
+
+def _letters(count: int) -> list[str]:
+    """What tells the columns of several judges apart; a single one needs nothing."""
+    if count == 1:
+        return [""]
+    return [f" {ascii_uppercase[n]}" if n < len(ascii_uppercase) else f" {n + 1}" for n in range(count)]
+
+
+def _judge_columns(judge: JudgeResults, letter: str, shown: _Shown) -> dict[str, _Column]:
+    policy = PROTOCOLS[judge.judge.protocol].policy
+    macro = judge.macro_floor if policy == "floor" else judge.macro_exclude
+    totals = [
+        *(
+            (domain_name(domain), block, getattr(block, policy)["total"], block.intervals)
+            for domain, block in judge.domains.items()
+        ),
+        (_AVERAGES[0], judge.micro, macro["total"], judge.macro_intervals),
+        (_AVERAGES[1], judge.micro, getattr(judge.micro, policy)["total"], judge.micro.intervals),
+    ]
+    judged, scores = _Column(), _Column()
+    for row, block, total, intervals in totals:
+        interval = getattr(intervals, policy)
+        shown.append((row, interval))
+        judged[row] = f"{block.scored}/{block.samples}"
+        scores[row] = score_cell(total, interval)
+    return {f"Judged{letter}": judged, f"Judge{letter}": scores}
+
+
+def _rule_columns(results: Results, shown: _Shown) -> dict[str, _Column]:
+    policy = results.policy
+    scored, scores, skills, copied = _Column(), _Column(), _Column(), _Column()
+    for row, score, intervals, skill in _rule_rows(results):
+        interval = getattr(intervals, policy)
+        shown.append((row, interval))
+        scored[row] = f"{score.scored}/{score.n}"
+        scores[row] = score_cell(getattr(score, policy), interval, scale=100)
+        if skill is not None:
+            shown.append((row, getattr(skill.intervals, policy)))
+            skills[row] = skill_cell(skill, policy)
+            baseline = getattr(skill, f"baseline_{policy}")
+            copied[row] = points(None if baseline is None else 100 * baseline)
+    return {"Scored": scored, "Rule score": scores, "Skill": skills, "Copy-last": copied}
+
+
+def _rule_rows(results: Results) -> list[tuple[str, MetricMean, Intervals, Skill | None]]:
+    """Name, rule score, its intervals and skill of each row; skill has no micro average."""
+    rules = results.rules
+    return [
+        *(
+            (domain_name(domain), score, rules.intervals.get(domain, Intervals()), rules.skill.get(domain))
+            for domain, score in rules.score.items()
+        ),
+        (_AVERAGES[0], rules.macro[RULE_SCORE], rules.macro_intervals, rules.overall_skill),
+        (_AVERAGES[1], rules.micro[RULE_SCORE], rules.micro_intervals, None),
+    ]
+
+
+def _skill_notes(results: Results) -> tuple[str, ...]:
+    missing = [
+        domain_name(domain)
+        for domain, one in results.rules.skill.items()
+        if getattr(one, results.policy) is None and getattr(one, f"baseline_{results.policy}") is not None
+    ]
+    if not missing:
+        return ()
+    return (f"Skill {DASH}: copying leaves less than {100 * ROOM:.0f} % open ({', '.join(missing)}).",)

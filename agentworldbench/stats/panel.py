@@ -1,0 +1,211 @@
+"""One score of a sample from several judges, repeats of each, and several epochs.
+
+In: the `Panel`, and of each epoch of a sample its verdicts by judge and repeat, or that the prediction failed.
+Out: a `PanelScore` for the sample and a `PanelBlock` for a domain, 0-100, under both failure policies, with all
+counts they rest on.
+
+Averaged is in this order: the repeats of a judge, the judges, the epochs, the samples. Repeats come first so that
+a judge who fails more often weighs no less than the others, judges before epochs because a panel stands for one
+verdict on one prediction. Each column (the total and the five dimensions) is combined by itself: the total of a
+median panel is the median of the judges' totals, not the mean of five medians.
+
+What failures do depends on whose they are.
+
+- A failed verdict is the judge's. Repeats and judges measure one and the same prediction, so the others stand for
+  it: it is left out while at least `least` judges have a valid verdict, and counted (`verdicts_failed`, `short`).
+  With fewer judges the prediction has no score, which counts like a failed one.
+- A failed prediction is the model's. Epochs are draws of the model and none stands for another: under `floor`
+  it counts 0 among the sample's epochs, under `exclude` it is left out, and with it a sample that has no other.
+
+With one judge, one repeat and one epoch this is the rule for single verdicts. What has not been asked yet lowers
+the coverage and no mean; a prediction that waits for a verdict has no score yet, so that the panel is the same
+for all.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Literal
+
+from agentworldbench.records import Record
+from agentworldbench.stats.aggregate import COLUMNS, mean, score_of
+from agentworldbench.stats.intervals import Intervals, clustered
+from agentworldbench.stats.results import Scores
+
+Values = Mapping[str, float]
+"""The values of a verdict, 1 to 5, by column (see `aggregate.strict_values`)."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The judges, how often each is asked, how many must have a valid verdict, and how theirs are combined.
+
+    With an even number of judges the median is the mean of the middle two. Raises ValueError for a panel that
+    cannot be: no judge, one named twice, `least` not from 1 to the number of judges, no repeat.
+    """
+
+    judges: tuple[str, ...]
+    least: int
+    repeats: int = 1
+    combine: Literal["median", "mean"] = "median"
+
+    def __post_init__(self) -> None:
+        if not self.judges or len(set(self.judges)) < len(self.judges):
+            raise ValueError("a panel has at least one judge, and each once")
+        if not 1 <= self.least <= len(self.judges):
+            raise ValueError(f"at least {self.least} of {len(self.judges)} judges cannot be asked for")
+        if self.repeats < 1:
+            raise ValueError("each judge is asked at least once")
+
+    @property
+    def places(self) -> set[tuple[str, int]]:
+        """Judge and repeat (from 1) of every verdict on a prediction."""
+        return {(judge, repeat) for judge in self.judges for repeat in range(1, self.repeats + 1)}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One prediction: whether it failed, and its verdicts by judge and repeat (None: asked, but not valid)."""
+
+    verdicts: Mapping[tuple[str, int], Values | None]
+    failed: bool = False
+
+
+class PanelCounts(Record):
+    """What became of predictions: `scored` by enough judges (`short`: though a verdict failed), `failed`
+    themselves, `too_few` valid judges, `pending`; and of the verdicts on them."""
+
+    predictions: int = 0
+    scored: int = 0
+    short: int = 0
+    failed: int = 0
+    too_few: int = 0
+    pending: int = 0
+    verdicts: int = 0
+    verdicts_failed: int = 0
+
+    def __add__(self, other: PanelCounts) -> PanelCounts:
+        """Sum field by field."""
+        mine, others = self.model_dump(), other.model_dump()
+        return PanelCounts(**{name: mine[name] + others[name] for name in mine})
+
+
+class PanelScore(Record):
+    """A sample's score under both policies. `exclude` is None where no epoch has a score, `floor` only where
+    none is decided."""
+
+    exclude: Scores
+    floor: Scores
+    counts: PanelCounts
+
+
+class PanelBlock(Record):
+    """Scores of a domain, each sample weighing the same. `scored` counts samples with a score; `coverage` is the
+    share of predictions that have one. As for single judges nothing is available without a scored sample."""
+
+    samples: int
+    scored: int
+    clusters: int
+    coverage: float
+    exclude: Scores
+    floor: Scores
+    counts: PanelCounts
+    intervals: Intervals = Intervals()
+
+
+def panel_values(panel: Panel, verdicts: Mapping[tuple[str, int], Values | None]) -> dict[str, float] | None:
+    """The panel's values of one prediction, 1 to 5; None where fewer than `least` judges have a valid verdict.
+
+    A column that fewer than `least` judges gave has no value. Raises ValueError for a verdict that is not the
+    panel's.
+    """
+    if strange := verdicts.keys() - panel.places:
+        raise ValueError(f"no verdict of this panel: {sorted(strange)[0]}")
+    judges: list[dict[str, float]] = []
+    for judge in panel.judges:
+        valid = [
+            values
+            for repeat in range(1, panel.repeats + 1)
+            if (values := verdicts.get((judge, repeat))) is not None
+        ]
+        if valid:
+            judges.append(_by_column(valid, least=1, combine="mean"))
+    return _by_column(judges, panel.least, panel.combine) if len(judges) >= panel.least else None
+
+
+def panel_score(panel: Panel, epochs: Iterable[Judged]) -> PanelScore:
+    """The score of one sample from all its epochs."""
+    counts = PanelCounts()
+    scored: list[dict[str, float]] = []
+    decided = 0
+    for one in epochs:
+        values = None if one.failed else panel_values(panel, one.verdicts)
+        pending = not one.failed and len(one.verdicts) < len(panel.places)
+        broken = sum(verdict is None for verdict in one.verdicts.values())
+        good = values is not None and not pending
+        counts += PanelCounts(
+            predictions=1,
+            scored=int(good),
+            short=int(good and broken > 0),
+            failed=int(one.failed),
+            too_few=int(not (one.failed or pending or good)),
+            pending=int(pending),
+            verdicts=len(one.verdicts),
+            verdicts_failed=broken,
+        )
+        decided += not pending
+        if values is not None and not pending:
+            scored.append({name: _points(value) for name, value in values.items()})
+    columns = {name: [points[name] for points in scored if name in points] for name in COLUMNS}
+    return PanelScore(
+        exclude={name: mean(some) for name, some in columns.items()},
+        floor={name: fsum(some) / decided if decided else None for name, some in columns.items()},
+        counts=counts,
+    )
+
+
+def panel_block(samples: Sequence[tuple[str, PanelScore]]) -> PanelBlock:
+    """The scores of one domain from cluster and score of each sample."""
+    exclude: Scores = {}
+    floor: Scores = {}
+    for name in COLUMNS:
+        exclude[name] = mean([value for _, one in samples if (value := one.exclude[name]) is not None])
+        all_of_them = mean([value for _, one in samples if (value := one.floor[name]) is not None])
+        floor[name] = None if exclude[name] is None else all_of_them
+    counts = sum((one.counts for _, one in samples), PanelCounts())
+    return PanelBlock(
+        samples=len(samples),
+        scored=sum(one.counts.scored > 0 for _, one in samples),
+        clusters=len({cluster for cluster, _ in samples}),
+        coverage=counts.scored / counts.predictions if counts.predictions else 0.0,
+        exclude=exclude,
+        floor=floor,
+        counts=counts,
+        intervals=Intervals(
+            exclude=clustered(
+                exclude["total"],
+                [(cluster, value) for cluster, one in samples if (value := one.exclude["total"]) is not None],
+            ),
+            floor=clustered(
+                floor["total"],
+                [(cluster, value) for cluster, one in samples if (value := one.floor["total"]) is not None],
+            ),
+        ),
+    )
+
+
+def _by_column(rows: Sequence[Values], least: int, combine: Literal["median", "mean"]) -> dict[str, float]:
+    """Columns that at least `least` rows have, each combined by itself."""
+    columns = {name: [row[name] for row in rows if name in row] for name in COLUMNS}
+    combined = statistics.median if combine == "median" else statistics.fmean
+    return {name: float(combined(some)) for name, some in columns.items() if len(some) >= least}
+
+
+def _points(value: float) -> float:
+    """The score, 0-100, of one value from 1 to 5."""
+    score = score_of([value])
+    assert score is not None, "one value has a score"
+    return score

@@ -1,0 +1,87 @@
+"""Tests of numbers with their intervals in table cells, and of the notes that explain them."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentworldbench.render.numbers import PLUS_MINUS, interval_notes, score_cell, share_cell
+from agentworldbench.stats.intervals import NONE_FOR, Flag, Interval
+
+
+def interval(half: float | None, *flags: Flag) -> Interval:
+    return Interval(method="clustered", half=half, clusters=12, flags=flags)
+
+
+CELLS = {
+    "one decimal": (57.14, 0.93, 1, "57.1 ± 0.9"),
+    "from a share to points": (0.5714, 0.0093, 100, "57.1 ± 0.9"),
+    "rounded": (99.96, 12.35, 1, "100.0 ± 12.3"),
+    "a width that one decimal would show as 0": (57.123, 0.034, 1, "57.12 ± 0.03"),
+    "narrower still": (57.12346, 0.00061, 1, "57.1235 ± 0.0006"),
+    "just wide enough": (57.14, 0.05, 1, "57.1 ± 0.1"),
+    "below 0": (-3.04, 4.0, 1, "-3.0 ± 4.0"),
+    "no interval": (57.14, None, 1, "57.1 ± –"),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_score_and_its_interval(name: str) -> None:
+    value, half, scale, cell = CELLS[name]
+    assert score_cell(value, interval(half), scale) == cell
+
+
+def test_without_a_number_or_without_an_estimate_of_its_interval() -> None:
+    assert score_cell(None, None) == "–"
+    assert score_cell(None, interval(1.0)) == "–"
+    assert score_cell(57.14, None) == "57.14", "results of an earlier version have no intervals"
+    assert share_cell(0.0426, interval(0.0874)) == "0.043 ± 0.087"
+    assert share_cell(0.0, interval(None)) == "0.000 ± –"
+    assert share_cell(0.5, None) == "0.500"
+    assert share_cell(None, None) == "–"
+
+
+@given(st.floats(0, 100), st.floats(1e-9, 100))
+def test_no_width_is_shown_as_0(value: float, half: float) -> None:
+    found = re.fullmatch(r"(\d+\.\d+) ± (\d+\.\d+)", score_cell(value, interval(half)))
+    assert found is not None
+    assert float(found[2]) > 0
+    assert float(found[2]) == pytest.approx(half, rel=0.55, abs=0.05)
+    assert float(found[1]) == pytest.approx(value, abs=0.06)
+
+
+def test_notes_say_where_an_interval_is_missing_or_weak() -> None:
+    shown = [
+        ("MCP", interval(1.0)),
+        ("MCP", interval(2.0, "few_clusters")),
+        ("OS", interval(None, "one_cluster")),
+        ("Web", interval(None, "no_spread")),
+        ("SWE", interval(None, "no_spread")),
+        ("Search", None),
+        ("Overall, macro", interval(3.0, "no_spread_in_part")),
+    ]
+    assert interval_notes(shown) == (
+        PLUS_MINUS,
+        "± –: no interval: one trajectory alone (OS); no spread between trajectories (Web; SWE).",
+        "Rough, because it rests on fewer than 10 trajectories: MCP.",
+        "Too narrow, because domains without spread add nothing: Overall, macro.",
+    )
+
+
+def test_notes_are_short_where_all_is_well_or_all_alike() -> None:
+    assert interval_notes([]) == interval_notes([("OS", None)]) == ()
+    assert interval_notes([("OS", interval(1.0))]) == (PLUS_MINUS,)
+    rows = [(name, interval(None, "no_spread")) for name in ("OS", "Web")]
+    assert interval_notes(rows) == ("± –: no interval: no spread between trajectories (all rows).",)
+
+
+@pytest.mark.parametrize("flag", get_args(Flag))
+def test_every_flag_is_explained(flag: Flag) -> None:
+    half = None if flag in NONE_FOR else 1.0
+    notes = interval_notes([("OS", interval(half, flag))])
+    assert len(notes) == (1 if half is None else 2)
+    assert "OS" in notes[-1]
