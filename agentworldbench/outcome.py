@@ -1,18 +1,22 @@
 """From a store's journals to `metrics.jsonl` and `results.json`: the derived half of a run.
 
 In: a store, its `RunRecord`, the data. Out: `Results`. Nothing is asked; both files can be made again
-at any time (`awb score RUN`) and depend on the journals and the data alone. A verdict counts only for
-the observation and the system prompt it was given on.
+at any time (`awb score RUN`) and depend on the journals and the data alone. They are replaced when all is
+computed: stopped before, the old ones stay. A verdict counts only for the observation and the system prompt
+it was given on.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import fsum
-from typing import Any
+from typing import Any, Final
 
+from agentworldbench.errors import Interrupted
 from agentworldbench.plan import Samples
 from agentworldbench.prices import Price
 from agentworldbench.protocol import PROTOCOLS
@@ -20,9 +24,14 @@ from agentworldbench.readings import NOT_RUN, Groups, Outcome, both_readings, re
 from agentworldbench.records import Asked, FailureKind, SampleMetrics, Usage
 from agentworldbench.run_record import JudgeRecord, RunRecord
 from agentworldbench.scoring.metrics import score_observation
+from agentworldbench.scoring.metrics.own import OwnCode, read_own
+from agentworldbench.scoring.parallel import Told, score_all
+from agentworldbench.scoring.worker import Item, Job
 from agentworldbench.stats.aggregate import by_domain, rule_results
 from agentworldbench.stats.costs import spending_by_domain
-from agentworldbench.stats.results import FromCache, JudgeResults, PredictionResults, Results
+from agentworldbench.stats.results import FromCache, JudgeResults, PredictionResults, Results, RuleResults
+from agentworldbench.stats.skill import with_skill
+from agentworldbench.stats.unread import with_unread
 from agentworldbench.stats.warnings import warnings_of
 from agentworldbench.store import Store
 from agentworldbench.version import __version__
@@ -31,11 +40,49 @@ Recalled = tuple[Usage, float | None]
 """Tokens and USD that an answer took when it was asked for."""
 
 
-def make_results(store: Store, run: RunRecord, samples: Samples) -> Results:
-    """Compute, store and return all numbers of a run."""
+TRIED: Final = 3
+"""Samples of a domain on which a user's own metrics are tried before anything is asked."""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How metrics are computed: whether code beside task files may run, in how many processes (None: as the
+    work is worth), and who is told how far it is."""
+
+    allow_code: bool = False
+    processes: int | None = None
+    told: Told = lambda done, total: None
+
+
+def own_code(samples: Samples, allowed: bool) -> dict[str, OwnCode]:
+    """Users' own metrics by domain. Raises ConfigError where there are some and they are not `allowed`."""
+    return {
+        domain: read_own(samples.tasks[domain], allowed)
+        for domain in by_domain(samples.refs)
+        if samples.tasks[domain].own
+    }
+
+
+def try_own(samples: Samples, allowed: bool) -> None:
+    """Run users' own metrics on the references of the first samples, so that what is wrong shows before
+    anything is spent. Raises TaskError or ConfigError."""
+    for domain, code in own_code(samples, allowed).items():
+        task, metrics = samples.tasks[domain], code.metrics()
+        for ref in by_domain(samples.refs)[domain][:TRIED]:
+            score_observation(samples.dataset.load(ref), task, None, own=metrics)
+
+
+def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scoring) -> Results:
+    """Compute, store and return all numbers of a run. Raises Interrupted when the user stops it."""
     groups = by_domain(samples.refs)
-    store.write_metrics(_metrics(store, samples))
-    metrics = {record.sample_id: record for record in store.read_metrics()}
+    own = own_code(samples, scoring.allow_code)
+    try:
+        metrics = _metrics(store, samples, own, scoring)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted while metrics were computed; nothing was changed, `awb score` computes them anew"
+        ) from None
+    primary = {domain: samples.tasks[domain].primary for domain in groups}
     price = run.price(str(run.predict.model["model"]))
     predictions = _prediction_results(store, groups, run.predict.sampling, price)
     judges = tuple(_judge_results(store, groups, one, run.price(one.model)) for one in run.judges)
@@ -45,26 +92,39 @@ def make_results(store: Store, run: RunRecord, samples: Samples) -> Results:
         predict=run.predict,
         selection=run.selection,
         task_files={domain: samples.tasks[domain].file_sha256() for domain in groups},
+        own_metrics={domain: code.digests() for domain, code in own.items()},
         complete=_complete(predictions, judges),
         predictions=predictions,
-        rules=rule_results(groups, metrics, {domain: samples.tasks[domain].primary for domain in groups}),
+        rules=_rules(groups, metrics, primary),
         judges=judges,
         warnings=tuple(warnings_of(run, predictions, judges)),
         made_by=__version__,
         made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
     )
+    store.write_metrics(metrics.values())
     store.write_json("results.json", results.model_dump(mode="json"))
     return results
 
 
-def _metrics(store: Store, samples: Samples) -> Iterator[SampleMetrics]:
-    """Metrics of every stored prediction of the selection, in file order."""
-    for ref in samples.refs:
-        prediction = store.predictions.get((ref.id, 1))
-        if prediction is not None:
-            failed = prediction.failure.kind if prediction.failure else None
-            sample = samples.dataset.load(ref)
-            yield score_observation(sample, samples.tasks[ref.domain], prediction.observation, failed)
+def _rules(
+    groups: Groups, metrics: Mapping[str, SampleMetrics], primary: Mapping[str, Sequence[str]]
+) -> RuleResults:
+    counted = with_unread(rule_results(groups, metrics, primary), groups, metrics, primary)
+    return with_skill(counted, groups, metrics, primary)
+
+
+def _metrics(
+    store: Store, samples: Samples, own: Mapping[str, OwnCode], scoring: Scoring
+) -> dict[str, SampleMetrics]:
+    """Metrics of every stored prediction of the selection by sample id, in file order."""
+    tasks = {
+        domain: task.model_copy(update={"judge_system_prompt": ""}) for domain, task in samples.tasks.items()
+    }
+    job = Job(tasks, samples.dataset.files, store.predictions.path, own)
+    places = ((ref, store.predictions.place((ref.id, 1))) for ref in samples.refs)
+    items = [Item(ref, place) for ref, place in places if place is not None]
+    with closing(score_all(job, items, scoring.processes, scoring.told)) as scored:
+        return {record.sample_id: record for record in scored}
 
 
 def _judge_results(store: Store, groups: Groups, judge: JudgeRecord, price: Price | None) -> JudgeResults:

@@ -46,12 +46,14 @@ def _plain() -> Iterator[Watcher]:
         nonlocal last
         with lock:
             if not latest:
-                _say(opening(progress))
+                if progress.begun:
+                    _say(opening(progress))
                 latest.append(progress)
                 told.extend(progress.notices)
             for line in new_notices(progress, told):
                 _say(line)
-            if time.monotonic() - last >= PLAIN_SECONDS:
+            tells = progress.begun or progress.is_scoring
+            if tells and time.monotonic() - last >= PLAIN_SECONDS:
                 last = time.monotonic()
                 _say(status(progress))
 
@@ -79,7 +81,8 @@ def _live() -> Iterator[Watcher]:
 
     def watch(progress: Progress) -> None:
         if not latest:
-            console.print(Text(opening(progress)))
+            if progress.begun:
+                console.print(Text(opening(progress)))
             latest.append(progress)
             told.extend(progress.notices)
         for line in new_notices(progress, told):
@@ -111,24 +114,28 @@ def new_notices(progress: Progress, told: list[str]) -> list[str]:
 
 def status(progress: Progress) -> str:
     """One line: counts, failures by class, tokens, cost, time."""
-    parts = [_stage("predictions", progress.predictions)]
+    parts = [_stage("predictions", progress.predictions)] if progress.begun else []
     if progress.verdicts.total:
         parts.append(_stage("verdicts", progress.verdicts))
+    if progress.is_scoring:
+        parts.append("metrics {}/{}".format(*progress.scored))
     parts += _spending(progress)
     if progress.retries:
         parts.append(f"{progress.retries} retries")
     parts.append(duration(progress.elapsed))
     left = progress.seconds_left
-    if left and progress.in_flight:
+    if left and (progress.in_flight or progress.is_scoring):
         parts.append(f"about {duration(left)} left")
     return " · ".join(parts)
 
 
 def live_lines(progress: Progress) -> list[str]:
     """The block on a terminal: a bar a stage, then money and time, then the last retry."""
-    lines = [_bar("predictions", progress.predictions)]
+    lines = [_bar("predictions", progress.predictions)] if progress.begun else []
     if progress.verdicts.total:
         lines.append(_bar("verdicts", progress.verdicts))
+    if progress.is_scoring:
+        lines.append(_filled("metrics", *progress.scored))
     left = progress.seconds_left
     tail = [*map(connections, progress.limiters), *_spending(progress), duration(progress.elapsed)]
     lines.append("  " + " · ".join([*tail, f"about {duration(left)} left"] if left else tail))
@@ -153,8 +160,12 @@ def _stage(name: str, stage: Stage) -> str:
 
 
 def _bar(name: str, stage: Stage) -> str:
-    filled = round(24 * stage.finished / stage.total) if stage.total else 24
-    return f"  {name:<12}{'█' * filled}{'░' * (24 - filled)} {stage.finished}/{stage.total}{_recalled(stage)}{_failed(stage)}"
+    return _filled(name, stage.finished, stage.total) + _recalled(stage) + _failed(stage)
+
+
+def _filled(name: str, done: int, total: int) -> str:
+    filled = round(24 * done / total) if total else 24
+    return f"  {name:<12}{'█' * filled}{'░' * (24 - filled)} {done}/{total}"
 
 
 def _recalled(stage: Stage) -> str:

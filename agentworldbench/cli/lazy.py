@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -46,8 +47,12 @@ class LazyGroup(TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         full = getattr(getattr(command, "callback", None), "__wrapped__", getattr(command, "callback", None))
         build = getattr(full, _FULL, None)
-        if build is None:
-            return name, command, rest
-        single = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
-        single.command(name)(build())
-        return name, typer.main.get_command(single), rest
+        return name, command if build is None else _built(name, build), rest
+
+
+@cache
+def _built(name: str | None, build: Callable[[], Callable[..., None]]) -> Any:
+    """The full command; a process that invokes it again does not build it again."""
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    single.command(name)(build())
+    return typer.main.get_command(single)

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 ASK_ABOVE_USD = 20.0
 _MovedData = typer.Option("--data", help="Where the data are now, when they have moved.", show_default=False)
+_AllowCode = typer.Option("--allow-code", help="Let metrics run that are Python code beside a task file.")
+_Processes = typer.Option(
+    "--processes",
+    min=1,
+    max=1024,
+    help="Processes that compute the metrics; default: as many as there are cores, and one for a small run.",
+    metavar="N",
+    show_default=False,
+)
 _RunArgument = typer.Argument(help="Run directory.", metavar="RUN", show_default=False)
 
 
@@ -92,6 +101,8 @@ def score(
         bool,
         typer.Option("--explain", help="List the samples that the two readings do not score alike, and why."),
     ] = False,
+    processes: Annotated[int | None, _Processes] = None,
+    allow_code: Annotated[bool, _AllowCode] = False,
     predictions: Annotated[Path | None, option("score", "predictions")] = None,
     data_dir: Annotated[Path | None, option("score", "data_dir")] = None,
     output_dir: Annotated[Path | None, option("score", "output_dir")] = None,
@@ -101,6 +112,7 @@ def score(
     ] = False,
 ) -> None:
     """Compute metrics and results again from what a run has stored; no model is asked."""
+    from agentworldbench.cli.display import display
     from agentworldbench.cli.events import events
     from agentworldbench.cli.official import in_our_words, run_directory, script_tables
     from agentworldbench.cli.output import print_tables
@@ -115,7 +127,8 @@ def score(
         if as_printed:
             print_tables(as_printed, err=as_json)
             typer.echo(err=as_json)
-        finished = score_run(path, data)
+        with display("auto") as watch:
+            finished = score_run(path, data, allow_code=allow_code, processes=processes, watch=watch)
         _print_tables(finished, stream)
         if explain:
             typer.echo(err=as_json)
@@ -138,8 +151,9 @@ def _evaluate(config: RunConfig, stream: Events) -> None:
 def _carry_out(plan: Plan, stream: Events, then: Callable[[], None] = lambda: None) -> None:
     from agentworldbench.cli.display import display
     from agentworldbench.errors import EndpointError
-    from agentworldbench.run import execute
+    from agentworldbench.run import check_own_metrics, execute
 
+    check_own_metrics(plan)
     if _announce(plan):
         return
     gc.freeze()  # what was imported stays: nothing is gained by looking through it again and again

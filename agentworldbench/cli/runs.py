@@ -1,17 +1,34 @@
-"""`awb runs list` and `awb runs merge`: run directories, many at once."""
+"""`awb runs list`, `merge` and `conflicts`: run directories, many at once, and one looked through."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from agentworldbench.conflicts import RunConflicts
     from agentworldbench.merge import Counts
     from agentworldbench.run_list import RunLine
 
-app = typer.Typer(no_args_is_help=True, help="Run directories: list them, put parts together.")
+
+class Form(StrEnum):
+    """Output formats of `awb runs conflicts`."""
+
+    TABLE = "table"
+    MD = "md"
+    CSV = "csv"
+    JSON = "json"
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Run directories: list them, put parts together, see conflicts.",
+)
+_LISTED = 50
+"""Conflicts that are shown of each judge, unless --limit says otherwise."""
 _NUMBERS = ("Done", "Coverage", "Judge score", "Rule score", "USD")
 _COLUMNS = ("Run", "Model", "Data", "Protocol", "Judges", *_NUMBERS, "Last worked on")
 
@@ -81,6 +98,9 @@ def merge(
         str | None,
         typer.Option("--data", help="Where the data are now, when they have moved.", show_default=False),
     ] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Let metrics run that are Python code beside a task file.")
+    ] = False,
 ) -> None:  # fmt: skip
     """Put shards, or other runs with equal settings, together; the results are those of one whole run."""
     from agentworldbench.cli.output import print_tables
@@ -89,7 +109,7 @@ def merge(
     from agentworldbench.render.results import run_tables
     from agentworldbench.render.table import printable
 
-    merged = merge_runs(runs, output, data)
+    merged = merge_runs(runs, output, data, allow_code=allow_code)
     for name, counts in (("predictions", merged.predictions), ("verdicts", merged.verdicts)):
         typer.echo(_counted(name, counts), err=True)
     print_tables([*run_tables(merged.results), *cost_tables(merged.results)])
@@ -103,3 +123,77 @@ def _counted(name: str, counts: Counts) -> str:
     if counts.beside:
         text += f"; {counts.beside} superseded records are kept beside them, as they were paid for"
     return text
+
+
+@app.command("conflicts")
+def conflicts(
+    run: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN", show_default=False)],
+    judge: Annotated[
+        str | None,
+        typer.Option("--judge", help="Only this judge of the run: its model or digest.", metavar="MODEL", show_default=False),
+    ] = None,
+    form: Annotated[Form, typer.Option("--format", "-f", help="How to print.")] = Form.TABLE,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Also write a page with the texts of each conflict.", metavar="FILE", show_default=False),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="Conflicts of each judge that are listed; default: 50, in CSV and JSON "
+                     "all.", metavar="N", show_default=False),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="Where the data are now, when they have moved.", show_default=False),
+    ] = None,
+) -> None:  # fmt: skip
+    """Samples on which judge and rules disagree most, and how often they do, by domain."""
+    from agentworldbench.conflicts import find_conflicts
+
+    found = find_conflicts(run, data, judge)
+    _print_conflicts(found, form, limit)
+    if html is not None:
+        _write_page(found, html, limit or _LISTED)
+
+
+def _print_conflicts(found: RunConflicts, form: Form, limit: int | None) -> None:
+    import csv
+    import io
+    import json
+
+    from agentworldbench.cli.output import print_tables
+    from agentworldbench.render.conflicts import conflicts_table, csv_rows, rates_table
+
+    if form is Form.JSON:
+        judges = [
+            one.model_copy(update={"conflicts": one.conflicts[:limit]}).model_dump(mode="json")
+            for one in found.judges
+        ]
+        typer.echo(
+            json.dumps({"schema_version": 1, "run": str(found.store.path), "judges": judges}, indent=2)
+        )
+    elif form is Form.CSV:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(csv_rows(found.judges, limit))
+        typer.echo(text.getvalue(), nl=False)
+    else:
+        tables = []
+        for one in found.judges:
+            tables += [rates_table(one), conflicts_table(one, limit or _LISTED)]
+        print_tables(tables, form.value)
+
+
+def _write_page(found: RunConflicts, path: Path, most: int) -> None:
+    from agentworldbench.errors import StoreError
+    from agentworldbench.render.conflicts import conflicts_page
+    from agentworldbench.render.table import printable
+
+    judges = [(one, found.evidence(one, most)) for one in found.judges]
+    predict = found.run.predict
+    simulated = f" ({', '.join(predict.data.simulated)} simulated)" if predict.data.simulated else ""
+    page = conflicts_page(str(predict.model["model"]), predict.data.name + simulated, judges)
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as problem:
+        raise StoreError(f"{path}: cannot be written ({problem.strerror})") from problem
+    typer.echo(printable(f"Page: {path}"), err=True)

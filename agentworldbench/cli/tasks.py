@@ -52,6 +52,9 @@ def validate(
     data: Annotated[
         str, typer.Option("--data", help="Data whose references are scored with every metric.")
     ] = "mini",
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Let metrics run that are Python code beside a task file.")
+    ] = False,
 ) -> None:
     """Check task files, and that the true observation scores 1 on every metric of its task."""
     from agentworldbench.dataset import open_dataset
@@ -59,18 +62,19 @@ def validate(
     from agentworldbench.prompts import reference_observation
     from agentworldbench.render.table import printable
     from agentworldbench.scoring.metrics import score_observation
+    from agentworldbench.scoring.metrics.own import read_own
     from agentworldbench.sources import resolve_source
     from agentworldbench.task import load_tasks
 
     tasks = load_tasks(names or ())
+    own = {domain: read_own(task, allow_code).metrics() for domain, task in tasks.items()}
     source = resolve_source(data, tuple(names or ()), missing_ok=True)
     dataset = open_dataset(source.files, source.tasks)
     checked = dict.fromkeys(tasks, 0)
     for ref in dataset.refs:
         sample, task = dataset.load(ref), tasks[ref.domain]
-        for name, value in score_observation(
-            sample, task, reference_observation(sample, task)
-        ).values.items():
+        scored = score_observation(sample, task, reference_observation(sample, task), own=own[ref.domain])
+        for name, value in scored.values.items():
             if value != 1.0:
                 raise TaskError(f"{task.path}: the reference of {ref.id} scores {value} on {name}, not 1")
         checked[ref.domain] += 1
