@@ -22,6 +22,8 @@ from agentworldbench.errors import StoreError
 from agentworldbench.records import Prediction, Verdict
 
 R = TypeVar("R", Prediction, Verdict)
+Place = tuple[int, int]
+"""Where a record stands in its file: byte offset and length."""
 SYNC_SECONDS = 1.0
 
 
@@ -35,7 +37,7 @@ class Journal(Generic[R]):
     def __init__(self, path: Path, record: type[R]) -> None:
         self.path = path
         self._record: type[R] = record
-        self._index: dict[Hashable, tuple[int, int]] = {}
+        self._index: dict[Hashable, Place] = {}
         self.bad_lines: list[int] = []
         self._end = 0
         self._file: Any = None
@@ -75,12 +77,12 @@ class Journal(Generic[R]):
 
     def get(self, key: Hashable) -> R | None:
         """The last record of `key`, read from the file, or None."""
-        place = self._index.get(key)
-        if place is None:
-            return None
-        with self.path.open("rb") as file:
-            file.seek(place[0])
-            return self._record.model_validate_json(file.read(place[1]))
+        place = self.place(key)
+        return None if place is None else record_at(self.path, self._record, place)
+
+    def place(self, key: Hashable) -> Place | None:
+        """Where the last record of `key` stands, or None."""
+        return self._index.get(key)
 
     def __iter__(self) -> Iterator[R]:
         """The last record of each key, in file order, read one at a time."""
@@ -176,6 +178,13 @@ class Journal(Generic[R]):
             ) from problem
         self._file = None
         file.close()
+
+
+def record_at(path: Path, record: type[R], place: Place) -> R:
+    """The record that stands at a place of a journal; several processes may read one."""
+    with path.open("rb") as file:
+        file.seek(place[0])
+        return record.model_validate_json(file.read(place[1]))
 
 
 def _mend_tail(path: Path, is_record: Callable[[bytes], bool]) -> int:

@@ -155,8 +155,9 @@ class Store:
                 os.fsync(file.fileno())
             temporary.replace(self.path / name)
         except OSError as problem:
-            temporary.unlink(missing_ok=True)
             raise StoreError(f"{self.path / name}: cannot be written ({problem.strerror})") from problem
+        finally:
+            temporary.unlink(missing_ok=True)  # still there when the disk refused, or the user interrupted
 
     def close(self) -> None:
         """Force the journals to the disk and close them; reading stays possible."""

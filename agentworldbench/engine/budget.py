@@ -26,6 +26,7 @@ from agentworldbench.engine.fitting import (
     Unsent,
     at_least,
     estimate_tokens,
+    estimated,
     fit,
     most,
     with_room,
@@ -194,7 +195,7 @@ def _unsaid(completion: Completion, fitted: Fitted, limits: Limits) -> tuple[str
 
 def _looks_cut(seen: int, fitted: Fitted, limits: Limits) -> bool:
     """Whether a prompt fills the context, or is too long for it by what shorter ones have shown."""
-    estimate = estimate_tokens(fitted.request.messages)
+    estimate = estimated(fitted.request)
     if limits.context is None:
         return seen < 0.7 * estimate * (limits.density or 0)
     return max(seen + RESERVE, estimate * (limits.density or USUAL_DENSITY)) > limits.context
@@ -204,6 +205,6 @@ def _learn_from(usage: Usage, fitted: Fitted, limits: Limits) -> None:
     """What an answer shows of the model's limits and of its tokenizer."""
     seen = usage.prompt_tokens or 0
     limits.proven = max(limits.proven, seen + (usage.completion_tokens or 0))
-    estimate = max(estimate_tokens(fitted.request.messages), 1) if seen else 0
+    estimate = max(estimated(fitted.request), 1) if seen else 0
     if 0 < estimate < (limits.context or SHORTEST_CONTEXT) / 2:
         limits.density = min(limits.density or seen / estimate, seen / estimate)

@@ -9,11 +9,13 @@ turns go first, as few as possible; the system prompt and the current turn stay.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from agentworldbench.models import Model
+from agentworldbench.prompts import messages_json
 from agentworldbench.records import ContextLimit, Failure, FailureKind, Message, Request
 from agentworldbench.run_record import ContextPolicy
 
@@ -115,7 +117,7 @@ async def fit(model: Model, request: Request, room: Room, told: Told) -> Fitted 
     context, wanted = model.limits.context, most(model, request)
     bounds = (context, told.longest)
     if bounds == (None, None) or _fits_for_certain(request, wanted, bounds):
-        return Fitted(with_room(request, wanted), estimate_tokens(request.messages), "estimated", bounds)
+        return Fitted(with_room(request, wanted), estimated(request), "estimated", bounds)
     floor = room.floor(wanted)
     longest = smaller(None if context is None else context - floor, told.longest)
     assert longest is not None, "one of the two bounds is known"
@@ -143,7 +145,7 @@ async def _length(model: Model, request: Request, turns: int, told: Told) -> tup
     counted = await model.count(request)
     if counted is not None and is_possible(counted, request.messages):
         return counted, "counted"
-    return round(estimate_tokens(request.messages) * told.density), "estimated"
+    return round(estimated(request) * told.density), "estimated"
 
 
 def _next_to_drop(request: Request, turns: int, prompt: int, source: Source, longest: int) -> int:
@@ -174,7 +176,38 @@ def _fits_for_certain(request: Request, wanted: int | None, bounds: tuple[int | 
     context, longest = bounds
     if context is None or wanted is None or longest is not None:
         return False
-    return at_most(request.messages) + wanted + RESERVE <= context
+    # What is written has a frame around each message and is never shorter than the texts.
+    longest = len(request.json_text) if request.json_text else at_most(request.messages)
+    return longest + wanted + RESERVE <= context
+
+
+@dataclass(frozen=True)
+class Written:
+    """Messages as compact JSON, its hash, and the estimate of their tokens: long texts are gone through once."""
+
+    json_text: bytes
+    sha256: str
+    tokens: int
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Written:
+        """Write messages."""
+        text = messages_json(messages)
+        return cls(text, hashlib.sha256(text).hexdigest(), estimate_tokens(messages))
+
+    def into(self, request: Request) -> Request:
+        """The request whose messages these are, with what is known of them."""
+        known = {"json_text": self.json_text, "prompt_sha256": self.sha256, "estimate": self.tokens}
+        return request.model_copy(update=known)
+
+
+NOT_WRITTEN: Final = {"json_text": None, "prompt_sha256": None, "estimate": None}
+"""What is known of messages that were changed."""
+
+
+def estimated(request: Request) -> int:
+    """The estimate of a request's prompt."""
+    return estimate_tokens(request.messages) if request.estimate is None else request.estimate
 
 
 def estimate_tokens(messages: Sequence[Message]) -> int:
@@ -208,7 +241,8 @@ def without_oldest(request: Request, turns: int) -> Request | None:
     rest = request.messages[len(system) :]
     if 2 * turns >= len(rest):
         return None
-    return request.model_copy(update={"messages": system + rest[2 * turns :], "read_again": ()})
+    shorter = {"messages": system + rest[2 * turns :], "read_again": ()}
+    return request.model_copy(update=shorter | NOT_WRITTEN)
 
 
 def most(model: Model, request: Request) -> int | None:

@@ -11,10 +11,10 @@ are mixed evenly, so that a run stopped at any point is a balanced sample.
 from __future__ import annotations
 
 import asyncio
+from bisect import insort
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import Final
 
 from agentworldbench.records import Message, SampleRef
@@ -61,7 +61,7 @@ class Work:
     """
 
     def __init__(self, trajectories: Iterable[Trajectory], apart: bool = False) -> None:
-        self._ready: list[tuple[int, Trajectory]] = []
+        self._ready: list[tuple[int, Trajectory]] = []  # the last one first, which is cheap to take
         self._behind: dict[tuple[str, str], list[tuple[int, Trajectory]]] = {}
         self._to_begin: Counter[tuple[str, str]] = Counter()
         for place, turns in enumerate(trajectories):
@@ -69,6 +69,7 @@ class Work:
             first = apart or task not in self._to_begin
             (self._ready if first else self._behind.setdefault(task, [])).append((place, turns))
             self._to_begin[task] += 1
+        self._ready.reverse()
         self._left = self._to_begin.total()
         self._apart = apart
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -77,7 +78,7 @@ class Work:
         """The next trajectory, once one is ready; None when all are taken."""
         while self._left:
             if self._ready:
-                place, turns = heappop(self._ready)
+                place, turns = self._ready.pop()
                 self._left -= 1
                 if not self._left:
                     self._wake(len(self._waiting))
@@ -92,8 +93,12 @@ class Work:
         """Say that a trajectory has its first answer, or will have none."""
         behind = self._behind.pop(_task(turns), [])
         for one in behind:
-            heappush(self._ready, one)
+            insort(self._ready, one, key=lambda ready: -ready[0])
         self._wake(len(behind))
+
+    def soon(self, count: int) -> Iterator[Trajectory]:
+        """The trajectories that are taken next, as far as they are ready."""
+        return (turns for _, turns in reversed(self._ready[-count:]))
 
     def _wake(self, count: int) -> None:
         while count and self._waiting:

@@ -22,6 +22,7 @@ from itertools import islice
 
 from agentworldbench.dataset import Dataset
 from agentworldbench.engine.accounts import Job
+from agentworldbench.engine.ahead import Ahead
 from agentworldbench.engine.limiter import MOST, START, Limiter, Limiters, Slot
 from agentworldbench.engine.order import Reads, Taken, Trajectory, Work, in_order, reads
 from agentworldbench.engine.progress import Progress
@@ -111,6 +112,7 @@ class Pipeline:
         self._repeats = range(1, repeats + 1)
         self._limiters = Limiters()
         self._turns = Turns()
+        self._ahead = Ahead(dataset, self._turns)
         self._queue: asyncio.Queue[deque[Question] | None] = asyncio.Queue()
         self._lanes: dict[tuple[int, str], deque[Question]] = {}
         self._to_judge: Counter[tuple[str, str]] = Counter()
@@ -144,6 +146,8 @@ class Pipeline:
         judging = sum(self._workers(judge.model) for judge in self._judges)  # each may have its own endpoint
         model = self._predictor.model if self._predictor else None
         try:
+            if model is not None and model.endpoint is not None:
+                await self._ahead.fill(islice(self._first_ones(work), self._at_first(model)))
             async with asyncio.TaskGroup() as group:
                 for _ in range(judging):
                     group.create_task(self._judge_worker())
@@ -154,11 +158,17 @@ class Pipeline:
                     self._queue.put_nowait(None)
         except BaseExceptionGroup as problems:
             raise _first_error(problems) from problems
+        finally:
+            self._turns.close()
 
     def _workers(self, model: Model | None) -> int:
         """Requests that may be under way: as many as connections at most, or as an engine here works on."""
         patience = self._patience
         return (model.batch if model else None) or min(patience.max_connections or MOST, patience.most)
+
+    def _at_first(self, model: Model) -> int:
+        """Requests under way at the beginning."""
+        return min(self._patience.max_connections or START, self._workers(model))
 
     def _in_hand(self, trajectories: Iterable[Trajectory], apart: bool) -> Iterator[Trajectory]:
         """What one worker does in a row: a trajectory, or `apart` each of its samples."""
@@ -178,12 +188,12 @@ class Pipeline:
             limiter = self._limiter(self._predictor.model) if self._predictor else Limiter(1)
             async with limiter.slot(taken.place) as slot:
                 for index, unit in enumerate(units):
-                    await self._predict(unit, taken, units[index + 1 :], slot)
+                    await self._predict(unit, taken, units[index + 1 :], slot, work)
                     work.answered(taken.turns)
                     self._progress.update()
                     await asyncio.sleep(0)
 
-    async def _predict(self, unit: Unit, taken: Taken, rest: Sequence[Unit], slot: Slot) -> None:
+    async def _predict(self, unit: Unit, taken: Taken, rest: Sequence[Unit], slot: Slot, work: Work) -> None:
         """Make sure of a prediction, and hand it over to the judges. No text outlives this call."""
         stage, place = self._progress.predictions, taken.place
         prediction = self._stored_prediction(unit)
@@ -196,16 +206,31 @@ class Pipeline:
         elif self._predictor is not None:
             await slot.take()
             await self._turns.next()
-            sample = self._dataset.load(unit.ref)
+            prompt = self._ahead.take(unit.ref)
             later = [one.ref for one in rest if self._stored_prediction(one) is None]
+            self._prepare(later, work)
             again = reads(taken, unit.ref, later, self._predictor.model.limits.context)
-            make = partial(predict, self._predictor, sample, unit.epoch, read_again=again)
+            make = partial(predict, self._predictor, prompt, unit.epoch, read_again=again)
             prediction = await remembered(self._cache, partial(self._ask, slot), make)
             self._store.predictions.append(prediction)
             self._ledger.settle(unit.job, prediction)
             stage.add(prediction.usage, prediction.cost_usd, prediction.failure)
             stage.recalled += prediction.cached_usage is not None
         self._hand_over(unit, prediction, place)
+
+    def _prepare(self, later: Sequence[SampleRef], work: Work) -> None:
+        """Have a prompt made ready meanwhile: the next one of this trajectory, or of one that is begun next."""
+        if self._predictor is None or self._predictor.model.endpoint is None:
+            return
+        soon = later[:1] or self._first_ones(work)
+        if (ref := next((one for one in soon if one not in self._ahead), None)) is not None:
+            self._ahead.want(ref)
+
+    def _first_ones(self, work: Work) -> Iterator[SampleRef]:
+        """The samples with which the next trajectories begin, as far as they have no record yet."""
+        for turns in work.soon(self._patience.most):
+            if (turns[0].id, 1) not in self._store.predictions:
+                yield turns[0]
 
     def _jobs(self, unit: Unit, prediction: Prediction | None) -> list[Job]:
         """What is to be paid for a unit: its prediction where there is none yet, and its verdicts."""
@@ -300,11 +325,12 @@ class Pipeline:
         most = self._workers(model)
         if model.batch or model.local:
             return Limiter(most)
+        start = self._at_first(model)
         patience = self._patience
         roles = [(self._predictor.model, patience.model_ceilings)] if self._predictor else []
         roles += [(one.model, patience.judge_ceilings) for one in self._judges]
         ceilings = [mine for other, mine in roles if other.endpoint == model.endpoint]
-        return Limiter(min(patience.max_connections or START, most), most, Ceilings.lowest(ceilings))
+        return Limiter(start, most, Ceilings.lowest(ceilings))
 
 
 def _first_error(problems: BaseExceptionGroup) -> BaseException:

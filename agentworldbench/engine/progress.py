@@ -62,15 +62,31 @@ class Progress:
         self.last_retry = ""
         self.requests = 0
         self.due = (0, 0)
+        self.begun = False  # whether anything is asked at all: metrics can also be computed alone
+        self.scored = (0, 0)  # samples whose metrics are computed, and all of them
         self.notices: list[str] = []
         self.limiters: Iterable[Limiter] = ()
         self.started = time.monotonic()
+        self._scoring_since = self.started
         self._changed = changed or (lambda progress: None)
 
     def begin(self, predictions: int, verdicts: int) -> None:
         """Note how many requests this session is about to make."""
         self.due = (predictions, verdicts)
+        self.begun = True
         self.update()
+
+    def scoring(self, done: int, total: int) -> None:
+        """Note of how many samples the metrics are computed."""
+        if not done:
+            self._scoring_since = time.monotonic()
+        self.scored = (done, total)
+        self.update()
+
+    @property
+    def is_scoring(self) -> bool:
+        """Whether metrics are being computed now."""
+        return self.scored[0] < self.scored[1]
 
     def update(self) -> None:
         """Tell the display."""
@@ -101,6 +117,9 @@ class Progress:
     @property
     def seconds_left(self) -> float | None:
         """Rough time to the end from this session's pace; None before anything is done."""
+        if self.is_scoring:
+            done, total = self.scored
+            return (time.monotonic() - self._scoring_since) / done * (total - done) if done else None
         done = self.predictions.done + self.verdicts.done
         left = sum(max(0, stage.total - stage.finished) for stage in (self.predictions, self.verdicts))
         return self.elapsed / done * left if done else None
@@ -108,6 +127,8 @@ class Progress:
 
 def spent(attempts: tuple[Attempt, ...]) -> tuple[Usage, float | None]:
     """Tokens and USD of all attempts together; the cost is None when one of them is not known."""
+    if len(attempts) == 1:
+        return attempts[0].usage, attempts[0].cost_usd
     usage, cost, known = Usage(), 0.0, True
     for attempt in attempts:
         usage = usage + attempt.usage

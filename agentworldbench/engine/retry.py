@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from agentworldbench.engine.fitting import estimate_tokens
+from agentworldbench.engine.fitting import estimated
 from agentworldbench.engine.limiter import Limiter, Slot, Ticket, doubled
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.retry_table import RULES
@@ -88,7 +88,7 @@ def _likely_tokens(request: Request, limiter: Limiter) -> float:
         return 0.0
     longest = request.sampling.max_tokens
     answer = limiter.usual_answer if longest is None else min(limiter.usual_answer, longest)
-    return estimate_tokens(request.messages) + answer
+    return estimated(request) + answer
 
 
 def _tell(limiter: Limiter, ticket: Ticket, outcome: Completion | CallFailure) -> None:

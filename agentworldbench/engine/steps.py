@@ -7,26 +7,26 @@ How a request is sent (connections, retries) is passed in as `Asker`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from agentworldbench.engine.ahead import Prompt
 from agentworldbench.engine.budget import Asked, Asker, ask_within
-from agentworldbench.engine.fitting import Room, Unsent
+from agentworldbench.engine.fitting import Room, Unsent, Written
 from agentworldbench.engine.order import NONE, Reads
 from agentworldbench.engine.progress import spent
 from agentworldbench.models import Model
 from agentworldbench.observation import read_reply
 from agentworldbench.official import official_observation
-from agentworldbench.prompts import messages_sha256, predict_messages
+from agentworldbench.prompts import messages_sha256
 from agentworldbench.protocol import Parse
 from agentworldbench.records import (
     Attempt,
     Completion,
     Failure,
     FailureKind,
-    Message,
     Prediction,
     Request,
     Sample,
@@ -58,10 +58,10 @@ class Predictor:
 
 
 async def predict(
-    predictor: Predictor, sample: Sample, epoch: int, asker: Asker, read_again: Reads = NONE
+    predictor: Predictor, prompt: Prompt, epoch: int, asker: Asker, read_again: Reads = NONE
 ) -> Prediction:
     """Ask the model for the sample's observation in one epoch (counted from 1)."""
-    messages = predict_messages(sample)
+    sample, messages = prompt.sample, prompt.messages
     sampling = predictor.sampling(sample.ref, epoch)
     model = predictor.model
     record: dict[str, Any] = {
@@ -79,9 +79,10 @@ async def predict(
         again_if_empty=predictor.parse == "strict",
         read_again=read_again.lengths(messages),
     )
+    request = prompt.written.into(request)
     asked = await ask_within(model, request, predictor.room, asker)
     if isinstance(asked, Unsent):
-        return Prediction(**record | _unsent(asked, messages), failure=asked.failure, cost_usd=0.0)
+        return Prediction(**record | _unsent(asked, request), failure=asked.failure, cost_usd=0.0)
     record |= _sending(asked)
     completion = asked.answer.outcome
     if isinstance(completion, Failure):
@@ -125,6 +126,7 @@ async def judge(
     assert observation is not None, "only a prediction that can be judged is handed over"
     request = judge.request(sample, observation, prediction.epoch, repeat, prediction.text)
     request = request.model_copy(update={"read_again": read_again.lengths(request.messages)})
+    request = Written.of(request.messages).into(request)
     record: dict[str, Any] = {
         "sample_id": sample.id,
         "row_hash": sample.ref.row_hash,
@@ -141,9 +143,7 @@ async def judge(
         attempt += 1
         asked = await ask_within(judge.model, request, Room(judge.min_output), asker)
         if isinstance(asked, Unsent):
-            return Verdict(
-                **{"cost_usd": 0.0} | record | _unsent(asked, request.messages), failure=asked.failure
-            )
+            return Verdict(**{"cost_usd": 0.0} | record | _unsent(asked, request), failure=asked.failure)
         record |= _sending(asked, earlier)
         completion = asked.answer.outcome
         if isinstance(completion, Failure):
@@ -181,7 +181,7 @@ def _sending(asked: Asked, earlier: tuple[Attempt, ...] = ()) -> dict[str, Any]:
     attempts, fitted = (*earlier, *asked.attempts), asked.fitted
     usage, cost = spent(attempts)
     return {
-        "prompt_sha256": messages_sha256(fitted.request.messages),
+        "prompt_sha256": _sha256(fitted.request),
         "max_tokens": fitted.request.sampling.max_tokens,
         "prompt_tokens": fitted.prompt_tokens if fitted.prompt_tokens_from else None,
         "prompt_tokens_from": fitted.prompt_tokens_from,
@@ -193,9 +193,13 @@ def _sending(asked: Asked, earlier: tuple[Attempt, ...] = ()) -> dict[str, Any]:
     }
 
 
-def _unsent(asked: Unsent, messages: Sequence[Message]) -> dict[str, Any]:
+def _sha256(request: Request) -> str:
+    return request.prompt_sha256 or messages_sha256(request.messages)
+
+
+def _unsent(asked: Unsent, request: Request) -> dict[str, Any]:
     return {
-        "prompt_sha256": messages_sha256(messages),
+        "prompt_sha256": _sha256(request),
         "prompt_tokens": asked.prompt_tokens,
         "prompt_tokens_from": asked.prompt_tokens_from,
     }

@@ -23,7 +23,7 @@ from agentworldbench.models.lengths import output_limit
 
 FIRST_REQUEST_HEAD_START: Final = 5.0
 """Seconds that other requests wait for the outcome of the first; a refusal comes at once."""
-AT_ONCE: Final = 10
+AT_ONCE: Final = 3
 """A refusal takes no more than so many times what the endpoint's quickest answer to a small question took."""
 
 _SAID: Final = 200

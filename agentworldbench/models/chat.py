@@ -76,13 +76,15 @@ def read_chat(
     cost_usd: float | None = None,
     secrets: tuple[str, ...] = (),
     raw: str | None = None,
+    usage: Usage | None = None,
 ) -> Completion | CallFailure:
     """A decoded reply as a `Completion`; its first choice counts.
 
-    `sent` tells what was adapted in the request, `raw` is the reply's text where there is one;
-    `secrets` are taken out of messages and out of the text that a failure keeps.
+    `sent` tells what was adapted in the request, `raw` is the reply's text where there is one, `usage` its
+    token counts where they are read already; `secrets` are taken out of messages and out of the text that a
+    failure keeps.
     """
-    usage = read_usage(reply.get("usage") if isinstance(reply, dict) else None)
+    usage = usage or read_usage(reply.get("usage") if isinstance(reply, dict) else None)
     fault = _fault(reply)
     if fault:
         body = json.dumps(reply, ensure_ascii=False, default=str) if raw is None else raw

@@ -11,13 +11,16 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agentworldbench.download import BUNDLES, trusted_certificates
 from agentworldbench.errors import ConfigError
 
 if TYPE_CHECKING:
+    import aiohttp
     import openai
+    from aiohttp.client import _RequestContextManager as Exchange
 
 CONNECT_SECONDS: Final = 30.0
 """Seconds to reach a server; the wait for its answer is another matter."""
@@ -68,6 +71,40 @@ def _probed(transport: Any) -> Any:
 
     transport.client = session
     return transport
+
+
+class Posts:
+    """Posts bodies to one address over the aiohttp session under an SDK's client, past the client itself.
+
+    The same connections, proxies, certificates and headers, at a third of the processor time: what the SDK
+    and its HTTP client do for one request beside that takes a millisecond, which is worth nothing here, as the
+    body is written already and the reply is read by this harness.
+    """
+
+    def __init__(
+        self, client: openai.AsyncOpenAI, url: str, query: Mapping[str, str], timeout: float
+    ) -> None:
+        import aiohttp
+        from yarl import URL
+
+        inner: Any = client._client
+        transport = inner._transport_for_url(inner.build_request("POST", url).url)
+        if not isinstance(transport.client, aiohttp.ClientSession):
+            transport.client = transport.get_client()
+        self._session: aiohttp.ClientSession = transport.client
+        told = {**client.default_headers, **client.auth_headers}
+        self._url = URL(url).update_query(query) if query else URL(url)
+        self._options: dict[str, Any] = {
+            "headers": {name: value for name, value in told.items() if isinstance(value, str)},
+            "timeout": aiohttp.ClientTimeout(sock_connect=min(timeout, CONNECT_SECONDS)),
+        }
+        if proxy := transport.proxy:
+            login = aiohttp.BasicAuth(*proxy.auth) if proxy.auth else None
+            self._options |= {"proxy": str(proxy.url), "proxy_auth": login, "proxy_headers": proxy.headers}
+
+    def post(self, body: bytes) -> Exchange:
+        """The exchange, to be entered: `async with posts.post(body) as response`."""
+        return self._session.post(self._url, data=body, **self._options)
 
 
 def probed_socket(address: tuple[Any, ...]) -> socket.socket:

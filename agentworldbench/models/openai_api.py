@@ -13,6 +13,7 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -23,7 +24,7 @@ from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
 from agentworldbench.models.base import Connection, kept_text, one_line, public_url, reach_hint
 from agentworldbench.models.chat import malformed, read_chat, read_usage, request_body
-from agentworldbench.models.connections import http_client, key_mark
+from agentworldbench.models.connections import Posts, http_client, key_mark
 from agentworldbench.models.failures import (
     call_failure,
     connection_failure,
@@ -48,8 +49,6 @@ PROBE_SECONDS = 10.0
 """Seconds for each further question; tokenizing a prompt of 100,000 tokens takes one or two."""
 MOST_SLOW = 3
 """So many questions in a row without an answer in time are enough: this server is asked none any more."""
-_UNREAD: Any = {"headers": {"X-Stainless-Raw-Response": "true"}}
-"""What `with_raw_response` of the SDK asks for: the reply as it came."""
 
 
 class OpenAIModel:
@@ -90,6 +89,7 @@ class OpenAIModel:
         self.endpoint: str | None = f"{self._url} {key_mark(self._key if variable else None)}"
         self._adaptation = Adaptation()
         self._client: openai.AsyncOpenAI | None = None
+        self._posts: Posts | None = None
         self._counter = TokenCounter(self._post, served)
 
     def identity(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class OpenAIModel:
             body = request_body(request) | (STREAMED if self._connection.stream else {})
             while True:
                 sent = self._adaptation.apply(body)
-                outcome = await self._send(sent)
+                outcome = await self._send(sent, self._body(sent, request))
                 if isinstance(outcome, Completion):
                     return outcome
                 failure = outcome.failure
@@ -213,23 +213,20 @@ class OpenAIModel:
                 if not (adaptable and self._adaptation.learn(sent.body, failure.message)):
                     return outcome
 
-    async def _send(self, sent: Adapted) -> Completion | CallFailure:
-        import aiohttp
-        import openai
+    def _body(self, sent: Adapted, request: Request) -> bytes:
+        """The body as JSON: the model first, and messages that are written already as they are."""
+        body = {"model": self._served} | sent.body
+        if request.json_text is None or "messages" in request.sampling.extra:
+            return to_json(body)
+        del body["messages"]
+        return b"".join((to_json(body)[:-1], b',"messages":', request.json_text, b"}"))
 
+    async def _send(self, sent: Adapted, body: bytes) -> Completion | CallFailure:
         try:
             async with asyncio.timeout(self._connection.timeout):
-                content = await self._receive({"model": self._served} | sent.body)
+                content = await self._receive(body, bool(sent.body.get("stream")))
         except TimeoutError:
             return failed(FailureKind.TIMEOUT, f"no answer within {self._connection.timeout:g} s")
-        except (openai.APIConnectionError, aiohttp.ClientError) as problem:
-            kind = connection_failure(problem) or FailureKind.NETWORK
-            reason = one_line(first_cause(problem), self._secrets)
-            hint = reach_hint(self._url, reason) if kind is FailureKind.UNREACHABLE else ""
-            return failed(kind, f"{self._url}: {reason}{hint}")
-        except openai.APIStatusError as problem:
-            text = error_text(problem.body, problem.message)
-            return call_failure(problem.status_code, text, dict(problem.response.headers), self._secrets)
         if isinstance(content, CallFailure):
             return content
         raw = content.decode("utf-8", "replace")
@@ -238,38 +235,44 @@ class OpenAIModel:
         except (ValueError, RecursionError) as problem:
             return malformed(f"the reply is not JSON ({one_line(str(problem))})", raw, self._secrets)
         told = reply.get("usage") if isinstance(reply, dict) else None
-        cost = cost_of(told, read_usage(told), self._connection.price)
-        return read_chat(reply, sent, cost, self._secrets, raw)
+        usage = read_usage(told)
+        return read_chat(reply, sent, cost_of(told, usage, self._connection.price), self._secrets, raw, usage)
 
-    async def _receive(self, body: dict[str, Any]) -> bytes | CallFailure:
+    async def _receive(self, body: bytes, stream: bool) -> bytes | CallFailure:
         """The body of a reply; of a stream, what it would have been in one piece."""
-        # Not `chat.completions.create`, which checks each message against the SDK's types: 15 ms for 50 messages.
-        streamed = bool(body.get("stream"))
-        url = f"{self._url}/chat/completions"
-        response: Any = await self._open().post(
-            url, cast_to=object, content=to_json(body), options=_UNREAD, stream=streamed
-        )
-        http = response.http_response
-        content: bytes = b"" if streamed else http.content
-        if not streamed:
-            return content
+        if self._posts is None:
+            url = f"{self._url}/chat/completions"
+            self._posts = Posts(self._open(), url, self._query, self._connection.timeout)
         try:
-            if "event-stream" in http.headers.get("content-type", ""):
-                reply = await read_stream(lines_of(http.aiter_bytes()), self._secrets)
+            async with self._posts.post(body) as response:
+                if not 200 <= response.status < 300:
+                    return self._refused(
+                        response.status, await response.text(errors="replace"), response.headers
+                    )
+                if not stream or "event-stream" not in response.content_type:
+                    return await response.read()  # some servers do not stream whatever they are asked
+                reply = await read_stream(lines_of(response.content.iter_any()), self._secrets)
                 return reply if isinstance(reply, CallFailure) else json.dumps(reply).encode()
-            content = await http.aread()  # some servers do not stream whatever they are asked
-        except Exception as problem:  # noqa: BLE001 - in a stream the HTTP library's own classes come through
+        except Exception as problem:  # noqa: BLE001 - sockets, TLS, proxies and addresses fail in classes of their own
             kind = connection_failure(problem) or FailureKind.NETWORK
-            return failed(kind, f"{self._url}: {one_line(first_cause(problem), self._secrets)}")
-        finally:
-            await http.aclose()
-        return content
+            reason = one_line(first_cause(problem), self._secrets)
+            hint = reach_hint(self._url, reason) if kind is FailureKind.UNREACHABLE else ""
+            return failed(kind, f"{self._url}: {reason}{hint}")
+
+    def _refused(self, status: int, text: str, headers: Mapping[str, str]) -> CallFailure:
+        """The failure that a status other than 2xx is."""
+        try:
+            body = json.loads(text)
+        except (ValueError, RecursionError):
+            body = None
+        told = error_text(body, text.strip() or f"Error code: {status}")
+        return call_failure(status, told, dict(headers), self._secrets)
 
     async def close(self) -> None:
         """Close the connections."""
         if self._client is not None:
             await self._client.close()
-            self._client = None
+            self._client = self._posts = None
 
 
 def _without_secrets(value: Any, secrets: tuple[str, ...]) -> Any:
