@@ -7,6 +7,9 @@ SLOW_VENV ?= .venv-slow
 BIN := $(VENV)/bin
 RUN := .demo/make
 
+# The tests start many processes of one program: its modules are compiled once, whatever the machine's setting.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Nothing here asks a model hub, a price list or a telemetry service; two threads a library suffice.
 OFFLINE := HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 LITELLM_LOCAL_MODEL_COST_MAP=True OMP_NUM_THREADS=1
 

@@ -185,9 +185,15 @@ class RunConfig(Record):
     fail_on_error: float | None = _option(
         None, "Speed and failures", "Exit with 3 when more than this share of the samples (0 to 1) has no score.",
         "--fail-on-error", stages=_ASK, ge=0, le=1)  # fmt: skip
+    processes: int | None = _option(
+        None, "Speed and failures", "Processes that compute the rule metrics at the end; default: as many as there are "
+        "cores, and one for a small run.", "--processes", stages=_ASK, ge=1, le=1024)  # fmt: skip
     cache: Path | None = _option(
         None, "Speed and failures", "Folder with good answers that runs share: what stands in it is not asked again.",
         "--cache", stages=_ASK)  # fmt: skip
+    allow_code: bool = _option(
+        False, "Speed and failures", "Let the metrics run that a task file names as FILE.py:FUNCTION: Python code "
+        "beside it.", "--allow-code", stages=_ASK)  # fmt: skip
     dry_run: bool = _option(
         False, "Speed and failures", "Say what would be asked, and stop.", "--dry-run", stages=_ASK)  # fmt: skip
 
@@ -255,7 +261,7 @@ class RunConfig(Record):
             raise ValueError("a model has one price")
         return value
 
-    @field_validator("extra_body", "judge_extra_body", "gen_kwargs")
+    @field_validator("extra_body", "judge_extra_body", "gen_kwargs", "model_args")
     @classmethod
     def _free_parameters(cls, value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
         refuse_parameters(info.field_name or "", value)
@@ -285,6 +291,8 @@ def make_config(values: Mapping[str, Any], file: Path | None = None) -> RunConfi
     Raises ConfigError naming the flag or file:line that is wrong.
     """
     base = load_yaml(find_config(file), RunConfig, ConfigError) if file else RunConfig()
+    if base.allow_code:
+        raise ConfigError(f"{file}: allow_code cannot be given by a file; whoever runs it says --allow-code")
     given = {name: value for name, value in values.items() if value is not None}
     for name in given:
         if name not in RunConfig.model_fields:

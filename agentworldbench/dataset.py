@@ -26,6 +26,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from pydantic_core import from_json
 
 from agentworldbench.errors import DataError
+from agentworldbench.foreign import hint, packed
 from agentworldbench.records import RowId, Sample, SampleRef
 from agentworldbench.task import Task
 from agentworldbench.texts import scrub
@@ -135,17 +136,6 @@ def sample_id(domain: str, row_id: RowId, turn_idx: int, ordinal: int = 1) -> st
     return f"{domain}/{row_id}/{turn_idx}" + (f"#{ordinal}" if ordinal > 1 else "")
 
 
-_PACKED = (
-    (b"\x1f\x8b", "gzip data"),
-    (b"PK\x03\x04", "a zip archive (an .eval log, say)"),
-    (b"PK\x05\x06", "an empty zip archive"),
-    (b"\x28\xb5\x2f\xfd", "Zstandard data"),
-    (b"BZh", "bzip2 data"),
-    (b"\xfd7zXZ", "xz data"),
-)
-"""How files begin that hold lines, but packed: they are named, and never opened."""
-
-
 def lines_of(path: Path, whole: Hash | None = None) -> Iterator[tuple[int, int, bytes]]:
     """(line number, byte offset, line without its end) of every line that is not blank.
 
@@ -153,13 +143,11 @@ def lines_of(path: Path, whole: Hash | None = None) -> Iterator[tuple[int, int, 
     """
     offset = 0
     with path.open("rb") as file:
+        if kind := packed(file.peek(16)):  # before a line is looked for, which may be as long as the file
+            raise DataError(f"{path}:1: this is {kind}")
         for number, line in enumerate(file, start=1):
             if whole is not None:
                 whole.update(line)
-            if number == 1 and (
-                packed := next((kind for head, kind in _PACKED if line.startswith(head)), "")
-            ):
-                raise DataError(f"{path}:1: this is {packed}; unpack it first")
             body = line.rstrip(b"\r\n")
             if number == 1 and body.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
                 raise DataError(f"{path}:1: this is a JSON array; write one object a line (JSON Lines)")
@@ -196,6 +184,8 @@ def _index_file(path: Path, task: Task) -> tuple[DataFile, list[SampleRef]]:
                     "flags": flags,
                 }
             )
+    except DataError as problem:
+        raise DataError(f"{problem}{'' if drafts else hint(path)}") from None
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror})") from problem
     if not drafts:

@@ -16,6 +16,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -66,11 +67,10 @@ def http_client() -> Iterator[httpx.Client]:
     """
     import httpx
 
-    verify = trusted_certificates() or True
     agent = {"User-Agent": f"agentworldbench/{__version__}", "Accept-Encoding": "identity"}
     try:
         client = httpx.Client(
-            verify=verify,
+            verify=trusted_certificates(),
             headers=agent,
             timeout=httpx.Timeout(SECONDS, connect=CONNECT_SECONDS),
             follow_redirects=True,
@@ -82,25 +82,33 @@ def http_client() -> Iterator[httpx.Client]:
         yield client
 
 
-def trusted_certificates() -> ssl.SSLContext | None:
-    """The certificates that a variable of the environment names; None where none does.
+def trusted_certificates() -> ssl.SSLContext:
+    """The certificates that a variable of the environment names, else those that httpx trusts by itself.
 
     Raises ConfigError when they cannot be used.
     """
     for name in BUNDLES:
         if bundle := os.environ.get(name, "").strip():
             try:
-                return _trusting(bundle)
+                return _trusting(bundle, Path(bundle).stat().st_mtime_ns)
             except (OSError, ssl.SSLError) as problem:
                 raise ConfigError(f"{name}: no usable file of certificates ({problem})") from problem
-    return None
+    return _public(os.environ.get("SSL_CERT_DIR", ""))
 
 
-def _trusting(bundle: str) -> ssl.SSLContext:
-    place = Path(bundle)
-    if place.is_dir():
+@lru_cache(maxsize=8)  # a hundred certificates take 30 ms, and every endpoint has a client of its own
+def _trusting(bundle: str, changed: int) -> ssl.SSLContext:
+    if Path(bundle).is_dir():
         return ssl.create_default_context(capath=bundle)
     return ssl.create_default_context(cafile=bundle)
+
+
+@lru_cache(maxsize=8)
+def _public(folder: str) -> ssl.SSLContext:
+    """httpx's own choice, which also looks at the variable that `folder` is the value of."""
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 def _check_redirect(response: httpx.Response) -> None:

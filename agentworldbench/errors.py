@@ -1,15 +1,15 @@
-"""The one tree of errors that a user can meet: one line each, with what was wrong, where, and what to do.
-`cli/` prints it and exits with the class's code; any other exception is a bug and shows its traceback.
+"""The one tree of errors a user can meet, one line each; `cli/` exits with their codes; all else is a bug.
 
-    AwbError (2)
-    ├── ConfigError            flags, configuration files, incompatible run directory
-    ├── TaskError              a task YAML
-    ├── DataError              a data folder, file or row
-    ├── CredentialsError       a missing or refused key
-    ├── EndpointError          an endpoint that cannot be reached or has no such model
-    ├── QuotaError (5)         the account's quota is exhausted
-    ├── StoreError (1)         a run directory, or the cache, that cannot be read or written
-    └── Interrupted (130)      stopped by the user; what is done stays
+AwbError (2)
+├── ConfigError            flags, configuration files, incompatible run directory
+├── TaskError              a task YAML
+├── DataError              a data folder, file or row
+├── CredentialsError       a missing or refused key
+├── EndpointError          an endpoint that cannot be reached or has no such model
+├── QuotaError (5)         the account's quota is exhausted
+├── StoreError (1)         a run directory, or the cache, that cannot be read or written
+├── ScoringError (1)       a process that computed metrics has died
+└── Interrupted (130)      stopped by the user; what is done stays
 """
 
 from __future__ import annotations
@@ -49,6 +49,12 @@ class QuotaError(AwbError):
 
 class StoreError(AwbError):
     """A run directory, or the cache of official files, that cannot be read, locked or written."""
+
+    exit_code = 1
+
+
+class ScoringError(AwbError):
+    """A process that computed metrics has died; the message names the sample it was at."""
 
     exit_code = 1
 

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, DataError
-from agentworldbench.outcome import make_results
+from agentworldbench.outcome import Scoring, make_results, try_own
 from agentworldbench.plan import SELECTION_FIELDS, Samples, open_samples
 from agentworldbench.readings import officially_read
 from agentworldbench.records import Prediction, SampleRef, Verdict
@@ -83,8 +83,11 @@ class _Gathered:
         return {key: min(some.values(), key=lambda one: one.rank) for key, some in self.counting.items()}
 
 
-def merge_runs(runs: Sequence[Path], output: Path, data: str | None = None) -> Merged:
-    """Merge `runs` into `output`; `data` says where the data are now, when they have moved.
+def merge_runs(
+    runs: Sequence[Path], output: Path, data: str | None = None, *, allow_code: bool = False
+) -> Merged:
+    """Merge `runs` into `output`; `data` says where the data are now, when they have moved. `allow_code` lets
+    metrics run that stand beside task files.
 
     Raises ConfigError, with the fields named, for runs that are not parts of one; DataError when the data
     are not those of the runs; StoreError when a directory cannot be read or written.
@@ -98,6 +101,7 @@ def merge_runs(runs: Sequence[Path], output: Path, data: str | None = None) -> M
     records = dict(sorted(named.items(), key=_age))
     whole = _one_run(records).model_copy(update={"sessions": _sessions(records, output if kept else None)})
     samples, selection = _union(list(records.values()), data)
+    try_own(samples, allow_code)
     whole = whole.model_copy(update={"selection": selection})
     judges = {judge.digest: judge for judge in whole.judges}
     with locked_store(output) as store:  # from here on nobody adds a record to what is replaced
@@ -107,7 +111,7 @@ def merge_runs(runs: Sequence[Path], output: Path, data: str | None = None) -> M
         store.forget_results()
         store.write_run(whole)
         counted = _write(store, "predictions.jsonl", predictions), _write(store, "verdicts.jsonl", verdicts)
-        results = make_results(Store(output), whole, samples)
+        results = make_results(Store(output), whole, samples, Scoring(allow_code))
     return Merged(output, tuple(sources), *counted, results)
 
 

@@ -53,15 +53,15 @@ def _mapping(value: Any) -> Any:
     return result
 
 
-def _keys(value: Any) -> Iterator[str]:
-    """Every key of a JSON-like value, however deep."""
+def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every key of a JSON-like value with what stands under it, however deep."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield str(key)
-            yield from _keys(inner)
+            yield str(key), inner
+            yield from _pairs(inner)
     elif isinstance(value, (list, tuple)):
         for inner in value:
-            yield from _keys(inner)
+            yield from _pairs(inner)
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
@@ -69,8 +69,9 @@ Strings = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 Parameters = Annotated[dict[str, Any], BeforeValidator(_mapping)]
 
 _CREDENTIAL = re.compile(
-    r"api[-_]?key|secret|passw|authorization|^((access|auth|bearer|hf)[-_]?)?token$", re.IGNORECASE
+    r"api[-_]?key|secret|passw|authorization|^((access|(use[-_]?)?auth|bearer|hf)[-_]?)?token$", re.IGNORECASE
 )
+_SWITCH: Final = frozenset({"true", "false", "none"})
 _SET_HERE: Final = {
     "model": "--model",
     "max_completion_tokens": "--max-tokens",
@@ -151,13 +152,17 @@ def token_range(value: Any) -> str:
 
 
 def refuse_parameters(name: str, value: Mapping[str, Any]) -> None:
-    """Raise for a body parameter that the option `name` may not hold."""
-    for key in _keys(value):
-        if _CREDENTIAL.search(key):
+    """Raise for a parameter that the option `name` may not hold.
+
+    `token=True` of an engine's arguments says that the stored one is to be used, and holds none.
+    """
+    for key, inner in _pairs(value):
+        switch = name == "model_args" and str(inner).lower() in _SWITCH
+        if _CREDENTIAL.search(key) and not switch:
             raise PydanticCustomError(
                 UNSHOWN, f"'{key}' looks like a credential; keys come from the environment only"
             )
-    taken = _NOT_IN[name]
+    taken = _NOT_IN.get(name, {})
     for key in filter(taken.__contains__, value):
         flag = taken[key]
         instead = f"use {flag}" if flag else "the harness sets it or needs it unset"

@@ -114,10 +114,14 @@ def fill(template: str, parts: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: parts[match.group(1)], template)
 
 
+def messages_json(messages: Sequence[Message]) -> bytes:
+    """A message list as compact JSON of `{"role", "content"}` objects, UTF-8: what is hashed and what is sent."""
+    return to_json([{"role": message.role, "content": message.content} for message in messages])
+
+
 def messages_sha256(messages: Sequence[Message]) -> str:
-    """Hash of a message list: compact JSON of `{"role", "content"}` objects, UTF-8."""
-    plain = [{"role": message.role, "content": message.content} for message in messages]
-    return hashlib.sha256(to_json(plain)).hexdigest()
+    """Hash of a message list, as it is written."""
+    return hashlib.sha256(messages_json(messages)).hexdigest()
 
 
 def judge_prompt_hashes(as_json: bool) -> dict[str, str]:

@@ -19,7 +19,14 @@ from agentworldbench.records import DIMENSIONS, Failure, FailureKind, Prediction
 from agentworldbench.render.table import Table, points
 from agentworldbench.run_record import JudgeRecord
 from agentworldbench.scoring.official_verdict import OfficialVerdict, read_official
-from agentworldbench.stats.aggregate import block, macro, official_values, score_of, strict_values
+from agentworldbench.stats.aggregate import (
+    block,
+    macro,
+    macro_intervals,
+    official_values,
+    score_of,
+    strict_values,
+)
 from agentworldbench.stats.results import Reading
 from agentworldbench.store import Store
 
@@ -134,6 +141,7 @@ def reading(groups: Groups, outcomes: Mapping[str, Outcome]) -> Reading:
         micro=block([ref for refs in groups.values() for ref in refs], values, pending),
         macro_exclude=macro(one.exclude for one in blocks.values()),
         macro_floor=macro(one.floor for one in blocks.values()),
+        macro_intervals=macro_intervals(blocks.values()),
     )
 
 

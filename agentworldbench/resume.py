@@ -13,6 +13,7 @@ import platform
 import subprocess
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ def _session(plan: Plan) -> Session:
         # Milliseconds tell the sessions of shards apart that are begun together.
         started_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         harness=__version__,
-        packages=_packages(),
+        packages=dict(_packages()),
         model_url=plan.predictor.model.url if plan.predictor else None,
         judge_urls={judge.digest(): judge.model.url for judge in plan.judges},
         prices={model.name: price for model in plan.models if (price := model.price()) and not model.local},
@@ -202,7 +203,8 @@ def _session(plan: Plan) -> Session:
     )
 
 
-def _packages() -> dict[str, str]:
+@cache  # what this process has loaded does not change, whatever is installed meanwhile
+def _packages() -> Mapping[str, str]:
     """Versions of what can change an answer or a number."""
     names = (
         "litellm openai pydantic numpy rapidfuzz rouge-score huggingface-hub lm-eval transformers torch vllm"
@@ -216,7 +218,8 @@ def _packages() -> dict[str, str]:
     return found
 
 
-def _git() -> dict[str, Any]:
+@cache
+def _git() -> Mapping[str, Any]:
     """Commit of the harness when it runs from a checkout."""
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():

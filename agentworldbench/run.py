@@ -26,7 +26,7 @@ from agentworldbench.engine.spending import Ledger, check_prices, open_ledger
 from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.models import Model
-from agentworldbench.outcome import make_results
+from agentworldbench.outcome import Scoring, make_results, try_own
 from agentworldbench.plan import Plan, make_judges, make_plan
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.pull import Tell
@@ -72,7 +72,10 @@ class Run:
         return open_store(self.path).read_metrics()
 
     def frame(self) -> pandas.DataFrame:
-        """One row a prediction: domain, failure, metrics, and each judge's dimensions (1-5)."""
+        """One row a prediction: domain, failure, metrics, and each judge's dimensions (1-5).
+
+        Where a metric could not read a prediction and counts 0, a column `METRIC.unparsed` holds why.
+        """
         import pandas
 
         store = open_store(self.path)
@@ -87,7 +90,9 @@ class Run:
                 scores = (verdict.scores if verdict else None) or {}
                 row |= {f"{judge.digest}.{name}": score for name, score in scores.items()}
         for record in store.read_metrics():
-            rows.setdefault((record.sample_id, record.epoch), {}).update(record.values)
+            row = rows.setdefault((record.sample_id, record.epoch), {})
+            row |= record.values
+            row |= {f"{name}.unparsed": reason for name, reason in record.reasons.items()}
         frame = pandas.DataFrame.from_dict(rows, orient="index")
         return frame.set_axis(pandas.MultiIndex.from_tuples(rows, names=["sample_id", "epoch"]))
 
@@ -126,11 +131,20 @@ def evaluate(
 
 def execute(plan: Plan, watch: Watcher | None = None) -> Run:
     """Carry out a plan: ask what is due, then score. Raises Interrupted when the user stops it."""
+    check_own_metrics(plan)
+    progress = Progress(watch)
+    scoring = Scoring(plan.config.allow_code, plan.config.processes, progress.scoring)
     with locked_store(plan.path) as store:
         run = continue_run(store, plan)
-        stopped = _work(store, plan, run, watch)
-        make_results(store, _read_run(store), plan.samples)
+        stopped = _work(store, plan, run, progress)
+        make_results(store, _read_run(store), plan.samples, scoring)
     return replace(load_run(plan.path), stopped=stopped)
+
+
+def check_own_metrics(plan: Plan) -> None:
+    """Try users' own metrics before anything is asked. Raises ConfigError where they are not allowed, TaskError
+    where they are wrong."""
+    try_own(plan.samples, plan.config.allow_code)
 
 
 def _silent(line: str) -> None:
@@ -157,12 +171,23 @@ def judge_run(path: Path, config: RunConfig, watch: Watcher | None = None, data:
     return execute(plan_judging(path, config, data), watch)
 
 
-def score_run(path: Path, data: str | None = None) -> Run:
-    """Compute metrics and results again from what is stored. No model is asked."""
+def score_run(
+    path: Path,
+    data: str | None = None,
+    *,
+    allow_code: bool = False,
+    processes: int | None = None,
+    watch: Watcher | None = None,
+) -> Run:
+    """Compute metrics and results again from what is stored. No model is asked.
+
+    `allow_code` lets metrics run that stand beside task files; `processes` None means as many as pay.
+    """
     open_store(path)
+    scoring = Scoring(allow_code, processes, Progress(watch).scoring)
     with locked_store(path) as store:
         run = _read_run(store)
-        make_results(store, run, reopen_samples(path, run, data))
+        make_results(store, run, reopen_samples(path, run, data), scoring)
     return load_run(path)
 
 
@@ -182,7 +207,7 @@ def _read_run(store: Store) -> RunRecord:
     return run
 
 
-def _work(store: Store, plan: Plan, run: RunRecord, watch: Watcher | None) -> str | None:
+def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress) -> str | None:
     """One session of work; what it left undone for want of money, or None."""
     config = plan.config
     notices = [*store.notices(), *_strays(store, plan)]
@@ -194,7 +219,6 @@ def _work(store: Store, plan: Plan, run: RunRecord, watch: Watcher | None) -> st
         Ceilings(config.judge_requests_per_minute, config.judge_tokens_per_minute),
         most=_connections(config, plan.models, notices),
     )
-    progress = Progress(watch)
     earlier = {judge.digest: run.price(judge.model) for judge in run.judges}
     earlier[""] = run.price(str(run.predict.model["model"]))
     ledger = open_ledger(config, plan.predictor, plan.judges, store, plan.samples.refs, earlier)

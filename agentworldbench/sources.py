@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agentworldbench.errors import DataError
+from agentworldbench.foreign import described
 from agentworldbench.hub import Announce, commit_of, fetch, known_hash
 from agentworldbench.official_files import existing_folder
 from agentworldbench.provenance import Origin, read_origins
@@ -87,9 +88,24 @@ def resolve_source(
         return _from_folder("mini", mini_folder(), tasks, bool(task_names), missing_ok)
     folder = existing_folder(Path(data))
     if folder is None:
-        hint = did_you_mean(data, ("mini", "official"))
-        raise DataError(f"--data {data}: no such folder{hint} (mini, official, hf:OWNER/NAME or a folder)")
+        raise DataError(f"--data {data}: {_no_folder(data, tasks)}")
     return _from_folder(f"folder {folder.resolve().name}", folder, tasks, bool(task_names), missing_ok)
+
+
+def _no_folder(data: str, tasks: Mapping[str, Task]) -> str:
+    """Why `data` names no folder, and what to give instead."""
+    try:
+        path = Path(data).expanduser()
+        is_file = path.is_file()
+    except (OSError, RuntimeError, ValueError):
+        is_file = False
+    if not is_file:
+        hint = did_you_mean(data, ("mini", "official"))
+        return f"no such folder{hint} (mini, official, hf:OWNER/NAME or a folder)"
+    for domain, task in tasks.items():
+        if path.name == task.data_file:
+            return f"is a file; name its folder: --data {path.parent} --tasks {domain}"
+    return f"is a file; a folder of {{domain}}_test.jsonl files is wanted{described(path)}"
 
 
 def _from_folder(name: str, folder: Path, tasks: dict[str, Task], chosen: bool, missing_ok: bool) -> Source:
@@ -111,9 +127,18 @@ def _from_folder(name: str, folder: Path, tasks: dict[str, Task], chosen: bool, 
             )
     tasks = {domain: task for domain, task in tasks.items() if (folder / task.data_file).is_file()}
     if not tasks and not missing_ok:
-        raise DataError(f"{folder}: no {{domain}}_test.jsonl file in this folder")
+        raise DataError(f"{folder}: no {{domain}}_test.jsonl file in this folder{_found_instead(folder)}")
     files = {domain: folder / task.data_file for domain, task in tasks.items()}
     return Source(name, files, tasks, origins=read_origins(folder))
+
+
+def _found_instead(folder: Path) -> str:
+    """Of the first files of a folder, one that another program wrote."""
+    try:
+        files = [path for path in sorted(folder.iterdir())[:20] if path.is_file()]
+    except OSError:
+        return ""
+    return next((f" ({path.name}: {told[2:]})" for path in files if (told := described(path))), "")
 
 
 def _from_hub(

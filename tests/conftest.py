@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import settings
 
 from agentworldbench.engine import retry
 from tests.helpers.asking import set_key
+
+# Milliseconds an example tell of the machine and of who else works on it.
+settings.register_profile("awb", deadline=None)
+settings.load_profile("awb")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,16 +1,21 @@
-"""The rows that the benchmarks generate are what they are said to be: their sizes, and what depends on what."""
+"""The rows that the benchmarks generate are what they are said to be: sizes, what depends on what, shapes."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from agentworldbench.dataset import Dataset, open_dataset
-from agentworldbench.prompts import predict_messages
+from agentworldbench.prompts import predict_messages, reference_observation
+from agentworldbench.scoring.metrics import score_observation
 from agentworldbench.sources import resolve_source
-from benchmarks._rows import BYTES, full_size, prompts_of
+from benchmarks._observations import damaged
+from benchmarks._rows import BYTES, full_size, prompts_of, scored_size
 from benchmarks.prefix_rows import SHAPES
+
+SNAPSHOT = {"android", "web", "os"}
 
 
 def opened(folder: Path) -> Dataset:
@@ -39,3 +44,28 @@ def test_a_part_of_the_full_size_has_its_part_of_the_bytes(tmp_path: Path) -> No
     }
     size = sum(path.stat().st_size for path in tmp_path.glob("*.jsonl"))
     assert size == pytest.approx(BYTES * 0.05, rel=0.1)
+
+
+def test_generated_observations_are_of_the_shapes_that_metrics_read(tmp_path: Path) -> None:
+    share = 0.03
+    rows = scored_size(tmp_path / "rows", share)
+    dataset, tasks = opened(tmp_path / "rows"), resolve_source(str(tmp_path / "rows")).tasks
+    size = sum(path.stat().st_size for path in (tmp_path / "rows").glob("*.jsonl"))
+    assert rows == len(dataset.refs)
+    assert size == pytest.approx(BYTES * share, rel=0.25)
+    applying: dict[str, set[str]] = {domain: set() for domain in tasks}
+    lengths = []
+    for ref in dataset.refs:
+        sample, task = dataset.load(ref), tasks[ref.domain]
+        reference = reference_observation(sample, task)
+        lengths.append(len(reference))
+        scored = score_observation(sample, task, reference)
+        assert set(scored.values.values()) == {1.0} and not scored.reasons, ref.id
+        applying[ref.domain] |= set(scored.applicable)
+        worse = score_observation(sample, task, damaged(reference, Random(ref.id))).values
+        assert all(0 <= value <= 1 for value in worse.values())
+    assert {domain: set(tasks[domain].metrics) - names for domain, names in applying.items()} == {
+        domain: set() if domain not in SNAPSHOT else {"noop_match"} - names
+        for domain, names in applying.items()
+    }
+    assert min(lengths) < 100 and 10_000 < max(lengths) < 20_000

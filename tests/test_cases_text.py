@@ -11,7 +11,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworldbench.models.streaming import lines_of, read_stream
+from agentworldbench.records import Prediction, SampleMetrics
 from agentworldbench.run import Run, evaluate, load_run, score_run
 from agentworldbench.texts import scrub
 from tests.helpers.awb_command import HereAwb, clean_environment
@@ -75,28 +76,37 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run, Scripte
         yield evaluate(**options(server, folder / "run", data)), server
 
 
+@pytest.fixture(scope="module")
+def stored(odd: tuple[Run, ScriptedServer]) -> Mapping[str, tuple[Prediction, SampleMetrics]]:
+    """What the run's files hold, by sample id."""
+    metrics = {one.sample_id: one for one in odd[0].metrics()}
+    return {one.sample_id: (one, metrics[one.sample_id]) for one in odd[0].predictions()}
+
+
 @pytest.fixture
 def awb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> HereAwb:
     return HereAwb(tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("number", range(len(TEXTS)), ids=NAMES)
-def test_a_text_arrives_and_is_stored_as_it_is(number: int, odd: tuple[Run, ScriptedServer]) -> None:
-    run, server = odd
-    stored = STORED[number]
+def test_a_text_arrives_and_is_stored_as_it_is(
+    number: int,
+    odd: tuple[Run, ScriptedServer],
+    stored: Mapping[str, tuple[Prediction, SampleMetrics]],
+) -> None:
+    server, text = odd[1], STORED[number]
     (call,) = [one for one in server.calls if one.model == "world" and one.system.startswith(f"{number}:")]
-    assert call.system == f"{number}: {stored}"
-    assert [message["content"] for message in call.messages][2] == MARKER + stored
-    (prediction,) = [one for one in run.predictions() if one.sample_id == f"terminal/{number}/2"]
-    assert (prediction.failure, prediction.observation) == (None, stored)
-    assert prediction.reasoning == f"I think {stored}"
-    changed = stored != TEXTS[number]
+    assert call.system == f"{number}: {text}"
+    assert [message["content"] for message in call.messages][2] == MARKER + text
+    prediction, metrics = stored[f"terminal/{number}/2"]
+    assert (prediction.failure, prediction.observation) == (None, text)
+    assert prediction.reasoning == f"I think {text}"
+    changed = text != TEXTS[number]
     assert ("lone_surrogates_replaced" in prediction.notes) is changed
     assert ("lone surrogates replaced" in prediction.notes) is changed
-    (metrics,) = [one for one in run.metrics() if one.sample_id == prediction.sample_id]
     assert metrics.values["exact_match"] == 1.0
     assert all(value == 1.0 for value in metrics.values.values())
-    assert any(one.model == "judge" and f"\n{stored}\n" in one.last_user for one in server.calls)
+    assert any(one.model == "judge" and f"\n{text}\n" in one.last_user for one in server.calls)
 
 
 def test_the_judges_words_are_stored_as_they_are(odd: tuple[Run, ScriptedServer]) -> None:
@@ -241,7 +251,7 @@ def test_files_do_not_depend_on_the_console(name: str, tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr
     encoding = CONSOLES[name]["PYTHONIOENCODING"] or "utf-8"
     told = done.stdout.decode("utf-8" if encoding == "ascii" else encoding)
-    assert told.startswith("Rule metrics of baseline/copy-last")
+    assert told.startswith("Scores of baseline/copy-last")
     here = evaluate("baseline/copy-last", data=str(data), output=tmp_path / "here")
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == (here.path / "metrics.jsonl").read_bytes()
     there = load_run(tmp_path / "run")

@@ -15,7 +15,7 @@ import pytest
 from agentworldbench import evaluate
 from agentworldbench.errors import ConfigError
 from tests.helpers.asking import KEY
-from tests.helpers.awb_command import HereAwb, run_awb
+from tests.helpers.awb_command import HereAwb
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.scripted_server import ScriptedServer
 from tests.helpers.whole_runs import asked, good
@@ -41,11 +41,15 @@ def closed_port() -> int:
         return int(free.getsockname()[1])
 
 
-def test_keys_may_stand_in_dotenv_and_the_environment_wins(tmp_path: Path, closed_port: int) -> None:
+def test_keys_may_stand_in_dotenv_and_the_environment_wins(
+    tmp_path: Path, awb: HereAwb, closed_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / ".env").write_text("ANTHROPIC_API_KEY=sk-from-dotenv-0123456789\n")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "forgotten after the test, whatever is loaded meanwhile")
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.setenv("ANTHROPIC_API_BASE", f"http://127.0.0.1:{closed_port}")
     words = ("run", "--model", "anthropic/claude-opus-4-6", "--limit", "1", "--max-retries", "0", "-o", "out")
-    here = {"ANTHROPIC_API_BASE": f"http://127.0.0.1:{closed_port}"}
-    done = run_awb(*words, cwd=tmp_path, env=here)
+    done = awb(*words)
     assert done.code == 2
     assert "no credentials" not in done.err
     assert "sk-from-dotenv" not in done.err + done.out

@@ -76,6 +76,7 @@ FIELDS: dict[str, tuple[list[str], Any, Any]] = {
     "output_tokens": (["--output-tokens", "100-2000"], "100-2000", "100-2000"),
     "judge_output_tokens": (["--judge-output-tokens", "300"], 300, "300-300"),
     "yes": (["--yes"], True, True),
+    "processes": (["--processes", "3"], 3, 3),
     "cache": (["--cache", "a_b"], "a_b", Path("a_b")),
     "dry_run": (["--dry-run"], True, True),
     "display": (["--display", "none"], "none", "none"),
@@ -109,7 +110,11 @@ def flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_every_field_has_a_case() -> None:
-    assert set(FIELDS) == set(RunConfig.model_fields) - {"recipe"}  # a block of its own, and no flag
+    without = {
+        "recipe",  # a block of its own, and no flag
+        "allow_code",  # a flag that no file may give (test_own_metrics.py)
+    }
+    assert set(FIELDS) == set(RunConfig.model_fields) - without
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -282,7 +287,7 @@ def test_a_file_that_is_missing(flags: Flags) -> None:
     assert "awb: gone.yaml: cannot be read" in flags.refused("--config", "gone.yaml")
 
 
-@pytest.mark.parametrize("field", ["extra_body", "judge_extra_body", "gen_kwargs"])
+@pytest.mark.parametrize("field", ["extra_body", "judge_extra_body", "gen_kwargs", "model_args"])
 @pytest.mark.parametrize(
     "body",
     [
@@ -295,6 +300,7 @@ def test_a_file_that_is_missing(flags: Flags) -> None:
         {"access_token": SECRET},
         {"hf_token": SECRET},
         {"token": SECRET},
+        {"use_auth_token": SECRET},
         {"extra_headers": {"Authorization": SECRET}},
         {"tools": [{"auth": {"api_key": SECRET}}]},
     ],
@@ -334,6 +340,12 @@ def test_a_key_in_another_form_is_not_echoed(flags: Flags, words: str) -> None:
 )
 def test_harmless_names_are_not_taken_for_credentials(name: str) -> None:
     assert make_config({"extra_body": {name: 1}}).extra_body == {name: 1}
+
+
+@pytest.mark.parametrize("words", ["token=true", "token=True", "use_auth_token=None", "tokenizer=org/name"])
+def test_arguments_of_an_engine_that_hold_no_credential(flags: Flags, words: str) -> None:
+    """The first three say whether a token that lies elsewhere is to be used."""
+    assert flags("-M", words).model_args.keys() == {words.partition("=")[0]}
 
 
 @pytest.mark.parametrize("wrong", ["--limti", "--model_bas_url", "--jugde"])

@@ -10,7 +10,7 @@ import pytest
 from agentworldbench.dataset import open_dataset
 from agentworldbench.render.sample import FOLDED, LONGEST, sample_text, shown
 from agentworldbench.sources import resolve_source
-from tests.helpers.awb_command import run_awb
+from tests.helpers.awb_command import HereAwb
 
 SCREEN = "### Screen\n- button 'Save'"
 ROW = {
@@ -42,6 +42,11 @@ def folder(tmp_path: Path) -> Path:
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "web_test.jsonl").write_text(text, encoding="utf-8")
     return tmp_path
+
+
+@pytest.fixture
+def awb(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> HereAwb:
+    return HereAwb(folder, monkeypatch, capsys)
 
 
 def text_of(folder: Path, turn: int, full: bool = False) -> str:
@@ -79,22 +84,22 @@ def test_control_characters_become_visible(char: str, picture: str) -> None:
     assert shown(f"a\t{char}b") == f"a\t{picture}b"
 
 
-def test_command_shows_what_was_asked_for(folder: Path) -> None:
-    done = run_awb("data", "show", str(folder), "web/5/2", "--json", cwd=folder)
+def test_command_shows_what_was_asked_for(folder: Path, awb: HereAwb) -> None:
+    done = awb("data", "show", folder, "web/5/2", "--json")
     assert (done.code, json.loads(done.out)) == (0, ROW)
-    one = run_awb("data", "show", str(folder), cwd=folder)
+    one = awb("data", "show", folder)
     assert one.out.count("━━ web/5/") == 1
-    both = run_awb("data", "show", str(folder), "--limit", "2", cwd=folder)
+    both = awb("data", "show", folder, "--limit", "2")
     assert both.out.index("━━ web/5/1 · turn 1 of 3") < both.out.index("━━ web/5/2 · turn 2 of 3")
 
 
-def test_unknown_samples_are_named(folder: Path) -> None:
-    done = run_awb("data", "show", str(folder), "web/5/7", cwd=folder)
+def test_unknown_samples_are_named(folder: Path, awb: HereAwb) -> None:
+    done = awb("data", "show", folder, "web/5/7")
     assert done.code == 2
     assert done.complaint.startswith("awb: --sample-id web/5/7: no such sample in this data; did you mean")
 
 
-def test_folders_may_say_where_they_come_from(folder: Path) -> None:
+def test_folders_may_say_where_they_come_from(folder: Path, awb: HereAwb) -> None:
     origin = {
         "kind": "simulated",
         "recorded": "2026-01-02",
@@ -102,10 +107,10 @@ def test_folders_may_say_where_they_come_from(folder: Path) -> None:
         "programs": {"toy": "toy 1.2"},
     }
     (folder / "provenance.json").write_text(json.dumps({"domains": {"web": origin}, "more": 1}))
-    info = run_awb("data", "info", str(folder), cwd=folder).out
+    info = awb("data", "info", folder).out
     assert "web (simulated)" in info and "toy 1.2" in info and "toy toy" not in info
     assert "· simulated, recorded 2026-01-02" in text_of(folder, 1)
-    run = run_awb("run", "--model", "baseline/empty", "--data", str(folder), cwd=folder)
+    run = awb("run", "--model", "baseline/empty", "--data", folder)
     assert "Web simulated" in run.out, run.err
 
 

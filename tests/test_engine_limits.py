@@ -23,11 +23,16 @@ from tests.helpers.loaded_server import Load, drive
 from tests.helpers.virtual_loop import run_virtual
 
 LATENCIES = {"50 ms": (0.05, 0.05), "2 s": (2.0, 2.0), "50 ms to 2 s": (0.05, 2.0)}
+# A third of the grid is quick, so that each value meets each other one; the slow step has all of it.
+GRID = [
+    pytest.param(latency, allowed, connections, marks=[] if (x + y + z) % 3 == 0 else pytest.mark.slow)
+    for x, latency in enumerate(LATENCIES)
+    for y, allowed in enumerate([1, 3, 8, 30, 100])
+    for z, connections in enumerate([None, 16, 64])
+]
 
 
-@pytest.mark.parametrize("connections", [None, 16, 64])
-@pytest.mark.parametrize("allowed", [1, 3, 8, 30, 100])
-@pytest.mark.parametrize("latency", LATENCIES)
+@pytest.mark.parametrize(("latency", "allowed", "connections"), GRID)
 def test_a_limit_is_found_at_little_cost(latency: str, allowed: int, connections: int | None) -> None:
     shortest, longest = LATENCIES[latency]
     found = drive(Load(allowed=allowed, shortest=shortest, longest=longest), connections=connections)

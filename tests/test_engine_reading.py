@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agentworldbench.engine.ahead import prompt_of
 from agentworldbench.engine.fitting import Room
 from agentworldbench.engine.retry import Answer
 from agentworldbench.engine.steps import Predictor, predict
@@ -26,7 +27,7 @@ def predicted(completion: Completion, **extra: Any) -> Prediction:
 
     model = FakeModel(lambda request, number: completion)
     predictor = Predictor(model, TASKS, lambda ref, epoch: Sampling(max_tokens=64, extra=extra), Room(16))
-    return asyncio.run(predict(predictor, make_sample(), 1, asker))
+    return asyncio.run(predict(predictor, prompt_of(make_sample()), 1, asker))
 
 
 def test_notes_and_reasoning_of_the_reading_are_kept() -> None:

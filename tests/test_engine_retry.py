@@ -19,18 +19,12 @@ from agentworldbench.engine.retry import Answer, ask, fatal_error
 from agentworldbench.engine.retry_table import RULES
 from agentworldbench.errors import AwbError, ConfigError, CredentialsError, EndpointError, QuotaError
 from agentworldbench.models import Connection, create_model
-from agentworldbench.records import (
-    FATAL,
-    TRANSIENT,
-    Attempt,
-    Failure,
-    FailureKind,
-    Usage,
-)
+from agentworldbench.records import TRANSIENT, Attempt, Failure, FailureKind, Usage
 from tests.helpers.asking import TASKS, make_request
 from tests.helpers.fake_model import USAGE, FakeModel, VirtualTime, fails, says
 
 OK = says("fine")
+FATAL = frozenset(map(FailureKind, ("authentication", "model_missing", "quota", "unreachable")))
 
 
 @pytest.fixture(name="time")

@@ -41,3 +41,37 @@ def test_who_gives_up_holds_nobody_up(given_up: int) -> None:
         return [task.cancelled() for task in tasks]
 
     assert asyncio.run(asyncio.wait_for(work(), 5)) == [name == given_up for name in range(4)]
+
+
+def test_what_can_wait_is_done_while_no_worker_waits_for_a_turn() -> None:
+    seen: list[str] = []
+
+    async def worker(turns: Turns, name: int) -> None:
+        await turns.next()
+        seen.append(f"worker {name}")
+
+    async def work() -> None:
+        turns = Turns()
+        done = asyncio.Event()
+        for name in range(2):
+            turns.spare(lambda name=name: seen.append(f"spare {name}"))
+        turns.spare(done.set)
+        await asyncio.gather(*(worker(turns, name) for name in range(5)))
+        assert not done.is_set()
+        await asyncio.wait_for(done.wait(), 5)
+
+    asyncio.run(work())
+    assert seen == [*(f"worker {name}" for name in range(5)), "spare 0", "spare 1"]
+
+
+def test_closed_turns_do_nothing_that_could_wait() -> None:
+    async def work() -> None:
+        turns = Turns()
+        turns.spare(lambda: pytest.fail("done after the end"))
+        turns.close()
+        await turns.next()  # a turn alone does not wake it
+        marked = asyncio.Event()
+        turns.spare(marked.set)
+        await asyncio.wait_for(marked.wait(), 5)
+
+    asyncio.run(work())

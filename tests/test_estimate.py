@@ -7,7 +7,6 @@ again from those messages, trajectory by trajectory.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -28,7 +27,7 @@ from agentworldbench.prices import MILLION
 from agentworldbench.records import Message
 from agentworldbench.run import evaluate
 from tests.helpers.asking import set_key
-from tests.helpers.awb_command import HereAwb, clean_environment
+from tests.helpers.awb_command import HereAwb, run_awb_in_turn
 from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer
 from tests.helpers.whole_runs import good, options
@@ -38,8 +37,6 @@ import socket
 def refuse(*words, **more):
     raise AssertionError(f"the network was asked: {words}")
 socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
-from agentworldbench.cli.main import main
-main()
 """
 NOWHERE = "http://127.0.0.1:1/v1"
 
@@ -241,27 +238,19 @@ def test_the_command_prints_tables_and_json_without_asking_anybody(data: Manifes
     words = ["estimate", "--model", "openai/gpt-4o", "--judge", "openai-api/j", "--judge-base-url", NOWHERE]
     words += ["--data", str(data.folder), "--tasks", "swe,web", "--output-tokens", "100-200"]
 
-    def awb(*more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", NO_SOCKETS, *words, *more]
-        environment = clean_environment()
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", timeout=100
-        )
-
-    tables, as_json = awb(), awb("--json")
-    assert tables.returncode == as_json.returncode == 0, tables.stderr + as_json.stderr
-    assert "Predictions by openai/gpt-4o" in tables.stdout
-    assert "Prompt tokens: counted with o200k_base." in tables.stdout
-    assert (
-        "No price is known, so the cost is unknown; --price MODEL=IN,OUT[,CACHED] gives one." in tables.stdout
-    )
-    assert "Unknown: what openai-api/j costs" in tables.stdout
-    assert "(LiteLLM's table)" in tables.stdout
-    found = json.loads(as_json.stdout)
+    done = run_awb_in_turn(words, [*words, "--json"], cwd=tmp_path, before=NO_SOCKETS)
+    assert [one.code for one in done] == [0, 0], done
+    tables = done[0].out
+    assert "Predictions by openai/gpt-4o" in tables
+    assert "Prompt tokens: counted with o200k_base." in tables
+    assert "No price is known, so the cost is unknown; --price MODEL=IN,OUT[,CACHED] gives one." in tables
+    assert "Unknown: what openai-api/j costs" in tables
+    assert "(LiteLLM's table)" in tables
+    found = json.loads(done[1].out)
     assert found["schema_version"] == 1
     assert [stage["stage"] for stage in found["stages"]] == ["predict", "judge"]
     swe = found["stages"][0]["domains"]["swe"]
-    assert f"{swe['prompt_tokens']:,}" in tables.stdout
+    assert f"{swe['prompt_tokens']:,}" in tables
     assert found["unpriced"] == ["openai-api/j"]
     assert not list(tmp_path.glob("runs*")), "nothing is written"
 

@@ -92,8 +92,13 @@ def only(found: Lines, kind: str) -> dict[str, Any]:
     return one
 
 
+@pytest.fixture
+def awb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> HereAwb:
+    return HereAwb(tmp_path, monkeypatch, capsys)
+
+
 def test_every_line_of_a_run(
-    tmp_path: Path, server: ScriptedServer, data: Manifest, words: tuple[str, ...]
+    tmp_path: Path, awb: HereAwb, server: ScriptedServer, data: Manifest, words: tuple[str, ...]
 ) -> None:
     def failing(call: ChatCall) -> Reply:
         return Reply(content=None) if kind_of_call(call) == 0 else good(call)
@@ -135,34 +140,29 @@ def test_every_line_of_a_run(
     assert kinds(found)[0] == "begin"
     assert kinds(found)[-2:] == ["results", "end"]
     assert "Judge scores of openai-api/world" in done.err, "people read on standard error"
-    again = read(run_awb("run", *words, cwd=tmp_path))
+    again = read(awb("run", *words))
     assert only(again, "begin")["due_predictions"] == 0
     assert [one for one in again if one["event"] == "progress"][-1]["predictions"]["earlier"] == count
 
 
 def test_the_stages_alone(
-    tmp_path: Path, words: tuple[str, ...], server: ScriptedServer, data: Manifest
+    awb: HereAwb, words: tuple[str, ...], server: ScriptedServer, data: Manifest
 ) -> None:
     model, judge = words[:8], words[8:]
-    inferred = read(run_awb("infer", *model, "--json", cwd=tmp_path))
+    inferred = read(awb("infer", *model, "--json"))
     assert (only(inferred, "begin")["due_verdicts"], only(inferred, "results")["results"]["judges"]) == (
         0,
         [],
     )
-    judged = read(run_awb("judge", "out", *judge, cwd=tmp_path))
+    judged = read(awb("judge", "out", *judge))
     begin = only(judged, "begin")
     assert (begin["due_predictions"], begin["due_verdicts"]) == (0, len(data.rows))
-    done = run_awb("score", "out", "--json", "--explain", cwd=tmp_path)
+    done = awb("score", "out", "--json", "--explain")
     scored = read(done)
     assert kinds(scored)[-2:] == ["results", "end"]
     here, there = (only(found, "results")["results"] | {"made_at": ""} for found in (judged, scored))
     assert here == there
     assert "Where the two readings differ" in done.err
-
-
-@pytest.fixture
-def awb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> HereAwb:
-    return HereAwb(tmp_path, monkeypatch, capsys)
 
 
 ERRORS: dict[str, tuple[tuple[str, ...], int, str, str]] = {

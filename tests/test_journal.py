@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentworldbench.errors import StoreError
@@ -269,6 +269,7 @@ VERDICTS = st.builds(
 )  # fmt: skip
 
 
+@settings(max_examples=50)
 @given(st.lists(PREDICTIONS, max_size=6))
 def test_predictions_round_trip(tmp_path_factory: pytest.TempPathFactory, records: list[Prediction]) -> None:
     folder = tmp_path_factory.mktemp("journal")
@@ -282,6 +283,7 @@ def test_predictions_round_trip(tmp_path_factory: pytest.TempPathFactory, record
     assert all(read.get(key) == record for key, record in last.items())
 
 
+@settings(max_examples=50)
 @given(st.lists(VERDICTS, max_size=3))
 def test_verdicts_round_trip(tmp_path_factory: pytest.TempPathFactory, records: list[Verdict]) -> None:
     made: Journal[Verdict] = Journal(tmp_path_factory.mktemp("journal") / "verdicts.jsonl", Verdict)

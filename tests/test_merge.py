@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("quick_retries")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
     return make_official_folder(
-        tmp_path_factory.mktemp("data"), domains=("terminal", "web"), trajectories=4, observation_chars=80
+        tmp_path_factory.mktemp("data"), domains=("terminal", "web"), trajectories=2, observation_chars=80
     )
 
 

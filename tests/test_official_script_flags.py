@@ -17,7 +17,7 @@ import pytest
 from agentworldbench import evaluate, load_run
 from agentworldbench.integrations.official_script import script_results
 from agentworldbench.pull import prompts_for_run
-from tests.helpers.awb_command import HereAwb, run_awb
+from tests.helpers.awb_command import HereAwb
 from tests.helpers.loopback_repository import look_alike, write_checkout
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.official_script_world import script
@@ -143,7 +143,8 @@ def test_a_judged_file_is_scored_and_judged_again(
     shown = {line.split()[0].lower(): line.split()[2] for line in own.splitlines() if "/13" in line}
     assert shown == {name: f"{block['total_score']:.2f}" for name, block in PRINTED["domains"].items()}
     assert f"Overall, micro  18/26  {PRINTED['overall']:.2f}" in own
-    assert ours.startswith("Judge scores of replay/run/imported/answers.jsonl by unknown (judged.jsonl)")
+    assert ours.startswith("Scores of replay/run/imported/answers.jsonl")
+    assert "\nJudge scores of replay/run/imported/answers.jsonl by unknown (judged.jsonl)" in ours
     second = awb(*judge(server, file, "--data-dir", "data", "--output-dir", "run"))
     assert second.code == 0, second.err
     judges = load_run(tmp_path / "run").record.judges
@@ -220,16 +221,15 @@ def test_a_data_folder_is_a_folder_whatever_it_is_called(tmp_path: Path, awb: He
     assert load_run("run").record.predict.data.name == f"folder {word}"
 
 
-def test_a_refused_key_is_not_shown(tmp_path: Path) -> None:
+def test_a_refused_key_is_not_shown(tmp_path: Path, awb: HereAwb) -> None:
     def refuse(call: ChatCall) -> Reply:
         told = call.headers["authorization"]
         return Reply(status=401, error={"message": f"Incorrect key: {told}", "code": "invalid_api_key"})
 
     with ScriptedServer(refuse) as server:
-        done = run_awb(*infer(server), "--data", "mini", cwd=tmp_path)
+        done = awb(*infer(server), "--data", "mini")
         assert "--data-dir and --data are the same" in done.complaint
-        make_official_folder(tmp_path / "data", domains=("web",), trajectories=1, turns=3, special=False)
-        done = run_awb(*infer(server), cwd=tmp_path)
+        done = awb(*infer(server))
     assert done.code == 2
     assert "Incorrect key: Bearer ***" in done.complaint
     assert MODEL_KEY not in done.out + done.err + all_text(tmp_path)
@@ -328,5 +328,5 @@ def test_our_own_files_are_known_by_their_version(tmp_path: Path, awb: HereAwb) 
     before = sorted(tmp_path.rglob("*"))
     done = awb("score", "--predictions", "run/predictions.jsonl", "--output-dir", "run")
     assert done.code == 0, done.err
-    assert done.out.startswith("Rule metrics of baseline/copy-last")
+    assert done.out.startswith("Scores of baseline/copy-last")
     assert sorted(tmp_path.rglob("*")) == before, "nothing was imported"

@@ -24,7 +24,7 @@ from agentworldbench import official
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.scoring import official_verdict
 from agentworldbench.scoring.official_verdict import OfficialVerdict, read_official
-from benchmarks.reading import LARGE, SHAPES
+from benchmarks.reading import LARGE, SHAPES, SMALL
 from tools import make_reading_table
 
 CASES = Path(__file__).parent / "cases" / "official"
@@ -232,9 +232,10 @@ READ = {"a verdict behind it", "verdicts", "empty scores", "a long fraction", "a
 
 
 @pytest.mark.timeout(20)
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_megabyte_is_read(shape: str) -> None:
-    verdict = read_official(SHAPES[shape](LARGE))
+def test_a_large_reply_is_read(shape: str, size: int) -> None:
+    verdict = read_official(SHAPES[shape](size))
     assert verdict.success == (shape in READ)
 
 

@@ -75,6 +75,21 @@ def test_a_task_waits_for_its_first_answer_and_everything_is_taken_once(
             answered.add(task)
 
 
+@given(TASKS_OF, st.integers(1, 15))
+def test_what_comes_soon_is_what_is_taken_next(tasks: list[str], count: int) -> None:
+    async def run() -> None:
+        made = Work([trajectory(f"c{number}", task) for number, task in enumerate(tasks)])
+        for _ in tasks:
+            soon = list(made.soon(count))
+            taken = await asyncio.wait_for(made.take(), 20)
+            assert taken is not None
+            assert soon[0] == taken.turns
+            assert len(soon) <= count
+            made.answered(taken.turns)
+
+    asyncio.run(run())
+
+
 @given(TASKS_OF, st.integers(0, 99))
 def test_one_worker_goes_by_the_order(tasks: list[str], seed: int) -> None:
     places = [place for what, _, place in taking(tasks, 1, seed) if what == "begins"]

@@ -69,8 +69,9 @@ def run_words(server: ScriptedServer, data: Path) -> list[str | Path]:
 
 
 def cells(done: Done, first: str) -> list[str]:
-    """The cells of the first printed row that begins so."""
-    line = next(line for line in done.out.splitlines() if line.startswith(first))
+    """The cells of the first row that begins so, from the judge's table on."""
+    behind = done.out.partition("Judge scores of")[2]
+    line = next(line for line in behind.splitlines() if line.startswith(first))
     return line[len(first) :].split()
 
 

@@ -25,7 +25,13 @@ from tools.record.compare import difference
 ROOT = Path(__file__).resolve().parents[1]
 MINI = ROOT / "agentworldbench" / "data" / "mini"
 DOMAINS = ("terminal", "swe")
-SCRIPTS = [(domain, script["name"]) for domain in DOMAINS for script in load_scripts(domain)]
+QUICK = 2
+"""Scripts a domain that are recorded again in the quick step; all of them are in the slow one."""
+SCRIPTS = [
+    pytest.param(domain, script["name"], marks=[] if number < QUICK else pytest.mark.slow)
+    for domain in DOMAINS
+    for number, script in enumerate(load_scripts(domain))
+]
 MARKER = "**Environment Observation:**\n"
 
 

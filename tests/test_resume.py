@@ -101,7 +101,7 @@ def of_session(server: ScriptedServer, session: int) -> Counter[str]:
 
 
 def test_a_run_killed_five_times_asks_nothing_twice_and_ends_the_same(
-    server: ScriptedServer, data: Manifest, tmp_path: Path
+    server: ScriptedServer, data: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, rng = tmp_path / "run", Random(20260720)
     done: set[str] = set()
@@ -131,7 +131,8 @@ def test_a_run_killed_five_times_asks_nothing_twice_and_ends_the_same(
     assert (len(server.calls), server.model_requests) == (calls, checks)
     assert "Nothing to ask" in said(run, 6)
 
-    finish(start(server, tmp_path / "clean", data, 7), tmp_path / "clean", 7)
+    monkeypatch.setenv("OPENAI_API_KEY", key_of(7))
+    evaluate(**options(server, tmp_path / "clean", data.folder))
     assert read_results(run) == read_results(tmp_path / "clean")
     assert sum(of_session(server, 7).values()) == 2 * len(data.rows)
 
@@ -141,7 +142,7 @@ def three_then_silence(call: ChatCall) -> Reply:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_an_interrupt_ends_at_once_and_the_same_command_does_the_rest(
+def test_an_interrupt_ends_at_once_and_another_session_does_the_rest(
     number: signal.Signals, server: ScriptedServer, data: Manifest, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
@@ -161,7 +162,7 @@ def test_an_interrupt_ends_at_once_and_the_same_command_does_the_rest(
     assert all(record.failure is None for record in stored), "what was in flight is no failure"
     assert not (run / "results.json").exists()
     server.script = good
-    finish(start(server, run, data, 1, "--no-judge"), run, 1)
+    evaluate(**options(server, run, data.folder, no_judge=True, max_connections=CONNECTIONS))
     assert asked(server, 5) == {"world": len(data.rows) - 3, "judge": 0}
     finished = load_run(run).results
     assert finished is not None
@@ -185,7 +186,9 @@ def test_a_second_process_on_one_directory_is_refused(
         first.kill()
         first.wait(LIMIT_S)
     server.script = good
-    finish(start(server, run, data, 2), run, 2)
+    finished = evaluate(**options(server, run, data.folder, max_connections=CONNECTIONS)).results
+    assert finished is not None
+    assert finished.complete
 
 
 def test_an_interrupt_waits_until_the_work_has_ended() -> None:

@@ -22,7 +22,7 @@ from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.records import Prediction
 from agentworldbench.run import evaluate, judge_run, load_run, score_run
 from agentworldbench.store import Store, locked_store, open_store
-from tests.helpers.awb_command import run_awb
+from tests.helpers.awb_command import HereAwb
 
 PREDICTION = Prediction(
     sample_id="swe/1/1", row_hash="r", prompt_sha256="p", started_at="2026-01-01T00:00:00Z"
@@ -35,6 +35,11 @@ with locked_store(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
+
+
+@pytest.fixture
+def awb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> HereAwb:
+    return HereAwb(tmp_path, monkeypatch, capsys)
 
 
 def finished(folder: Path) -> Path:
@@ -60,7 +65,7 @@ def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def test_a_run_in_use_is_refused_with_the_process_named(tmp_path: Path) -> None:
+def test_a_run_in_use_is_refused_with_the_process_named(tmp_path: Path, awb: HereAwb) -> None:
     run = tmp_path / "run"
     with holder(run) as process:
         assert process.stdin is not None
@@ -69,7 +74,7 @@ def test_a_run_in_use_is_refused_with_the_process_named(tmp_path: Path) -> None:
             locked_store(run),
         ):
             pytest.fail("two writers")
-        done = run_awb("run", "--model", "baseline/empty", "--limit", "1", "-o", run, cwd=tmp_path)
+        done = awb("run", "--model", "baseline/empty", "--limit", "1", "-o", run)
         assert done.code == 2
         assert f"in use by process {process.pid} on" in done.complaint
         process.stdin.close()
@@ -193,10 +198,10 @@ def test_a_run_file_of_another_version_is_not_called_damaged(tmp_path: Path, ver
     assert_refused(run, r"run\.json: written by another version of awb; use that one$")
 
 
-def test_a_damaged_run_file_on_the_command_line(tmp_path: Path) -> None:
+def test_a_damaged_run_file_on_the_command_line(tmp_path: Path, awb: HereAwb) -> None:
     run = finished(tmp_path)
     (run / "run.json").write_text("{}")
-    done = run_awb("run", "--model", "baseline/empty", "--limit", "1", "-o", run, cwd=tmp_path)
+    done = awb("run", "--model", "baseline/empty", "--limit", "1", "-o", run)
     assert (done.code, "run.json: not the record of a run (field 'created_at')" in done.complaint) == (
         1,
         True,

@@ -7,9 +7,7 @@ import. `main` of the played repository holds other files than the pinned revisi
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from agentworldbench.errors import DataError, TaskError
 from agentworldbench.hub import commit_of
 from agentworldbench.resources import mini_folder
 from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, resolve_source
-from tests.helpers.awb_command import Done, clean_environment, run_awb
+from tests.helpers.awb_command import Done, run_awb_in_turn
 from tests.helpers.loopback_hub import COMMIT, LoopbackHub
 from tests.helpers.official_folder import DOMAINS, Manifest, make_official_folder
 from tests.helpers.played_hub import IMPATIENT, sha256_of
@@ -117,21 +115,13 @@ class Played:
     home: Path
     cwd: Path
 
-    def awb(self, *words: str, offline: bool = False, impatient: bool = False) -> Done:
+    def awb(self, *words: str, offline: bool = False) -> Done:
+        return self.in_turn(words, offline=offline)[0]
+
+    def in_turn(self, *commands: Sequence[str], offline: bool = False, before: str = "") -> list[Done]:
+        """Several commands in one process."""
         env = self.hub.environment(self.home) | {"HF_HUB_OFFLINE": "1" if offline else "0"}
-        if not impatient:
-            return run_awb(*words, cwd=self.cwd, env=env)
-        start = f"{IMPATIENT}; from agentworldbench.cli.main import main; main()"
-        command = [sys.executable, "-c", start, *words]
-        done = subprocess.run(
-            command,
-            cwd=self.cwd,
-            env=clean_environment(env),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=100,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return run_awb_in_turn(*commands, cwd=self.cwd, env=env, before=before)
 
     def row_counts(self, done: Done) -> dict[str, int]:
         """Rows by domain as `awb data info` prints them."""
@@ -162,10 +152,9 @@ def test_official_is_the_pinned_revision_and_is_fetched_once(played: Played) -> 
     }
     count = len(played.hub.requests)
 
-    again = played.awb("data", "info", "official", offline=True)
+    words = (("data", "info", "official"), (*RUN, "--data", "official"))
+    again, run = played.in_turn(*words, offline=True)
     assert (again.code, again.out) == (0, first.out)
-
-    run = played.awb(*RUN, "--data", "official", offline=True)
     assert run.code == 0, run.err
     assert f"Data: official at {OFFICIAL_REVISION}." in run.err
     ours, _, published = run.out.partition("Judge scores — data official")
@@ -201,15 +190,20 @@ def test_another_repository_is_resolved_to_a_commit(tmp_path: Path, played: Play
 
 def test_offline_the_revision_asked_for_is_the_one_given(played: Played) -> None:
     """DS-06: two revisions lie in the cache; the newer one is never taken for the pinned one, nor the reverse."""
-    for revision in (OFFICIAL_REVISION, COMMIT):
-        assert played.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}@{revision}").code == 0
+    words = [
+        ("data", "info", f"hf:{OFFICIAL_REPOSITORY}@{revision}")
+        for revision in (OFFICIAL_REVISION, COMMIT, "9" * 40)
+    ]
+    assert [done.code for done in played.in_turn(*words[:2])] == [0, 0]
     count = len(played.hub.requests)
-    for revision, manifest in ((OFFICIAL_REVISION, played.pinned), (COMMIT, played.main)):
-        done = played.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}@{revision}", offline=True)
+    pinned, main, other = played.in_turn(*words, offline=True)
+    for done, revision, manifest in (
+        (pinned, OFFICIAL_REVISION, played.pinned),
+        (main, COMMIT, played.main),
+    ):
         assert f"at {revision})" in " ".join(done.out.split())
         assert played.row_counts(done) == manifest.row_counts
     assert len(played.hub.requests) == count
-    other = played.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}@{'9' * 40}", offline=True)
     assert other.code == 2, "a revision that is not there is not another one"
 
 
@@ -221,39 +215,40 @@ def test_offline_with_an_empty_cache_fails_at_once(played: Played) -> None:
     assert played.hub.requests == ()
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (f"hf:{OFFICIAL_REPOSITORY}@{'a' * 40}", "the repository has no such revision"),
-        (f"hf:{OFFICIAL_REPOSITORY}@nightly", "the repository has no such revision"),
-        ("hf:nobody/nothing", "no such dataset repository"),
-        ("hf:no body/!", "Repo id must use"),
-    ],
-)
-def test_what_the_hub_does_not_have(played: Played, data: str, message: str) -> None:
-    done = played.awb("data", "info", data)
-    assert done.code == 2
-    assert message in done.only_complaint
-    assert data.removeprefix("hf:").partition("@")[0] in done.only_complaint
+MISSING = {
+    f"hf:{OFFICIAL_REPOSITORY}@{'a' * 40}": "the repository has no such revision",
+    f"hf:{OFFICIAL_REPOSITORY}@nightly": "the repository has no such revision",
+    "hf:nobody/nothing": "no such dataset repository",
+    "hf:no body/!": "Repo id must use",
+}
+
+
+def test_what_the_hub_does_not_have(played: Played) -> None:
+    found = played.in_turn(*(("data", "info", data) for data in MISSING))
+    for done, (data, message) in zip(found, MISSING.items(), strict=True):
+        assert done.code == 2
+        assert message in done.only_complaint
+        assert data.removeprefix("hf:").partition("@")[0] in done.only_complaint
 
 
 def test_a_missing_file_is_named(played: Played, tmp_path: Path) -> None:
     make_official_folder(tmp_path / "small", domains=("swe",))
     with LoopbackHub(tmp_path / "small") as hub:
         small = Played(hub, played.pinned, played.main, tmp_path / "other", played.cwd)
-        done = small.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}")
+        words = ("data", "info", f"hf:{OFFICIAL_REPOSITORY}")
+        done, swe = small.in_turn(words, (*words, "-t", "swe"))
         assert done.code == 2
         assert (
             "mcp_test.jsonl: the repository has no such file; choose domains with --tasks"
             in done.only_complaint
         )
-        assert small.awb("data", "info", f"hf:{OFFICIAL_REPOSITORY}", "-t", "swe").code == 0
+        assert swe.code == 0
 
 
 @pytest.mark.parametrize("status", [401, 429, 503])
 def test_a_hub_that_refuses(played: Played, status: int) -> None:
     played.hub.fail_with = status
-    done = played.awb("data", "info", "official", impatient=True)
+    (done,) = played.in_turn(("data", "info", "official"), before=IMPATIENT)
     assert done.code == 2
     assert "mcp_test.jsonl: " in done.complaint
     assert str(status) in done.complaint
@@ -261,15 +256,16 @@ def test_a_hub_that_refuses(played: Played, status: int) -> None:
 
 def test_a_hub_that_is_down(played: Played) -> None:
     played.hub.__exit__(None, None, None)
-    done = played.awb("data", "info", "official", impatient=True)
+    (done,) = played.in_turn(("data", "info", "official"), before=IMPATIENT)
     assert done.code == 2
     assert "the hub cannot be reached" in done.complaint
 
 
 def test_published_scores_stand_beside_official_results_only(tmp_path: Path) -> None:
     make_official_folder(tmp_path / "folder")
-    for data in ("mini", str(tmp_path / "folder")):
-        done = run_awb(*RUN, "--data", data, cwd=tmp_path)
+    for done in run_awb_in_turn(
+        *((*RUN, "--data", data) for data in ("mini", tmp_path / "folder")), cwd=tmp_path
+    ):
         assert done.code == 0, done.err
         assert "Rule metrics of baseline/copy-last" in done.out
         assert "gpt-5.2" not in done.out + done.err

@@ -7,18 +7,22 @@ test cannot depend on one and cannot leave the loopback by mistake.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
-from agentworldbench.cli.main import main
+from agentworldbench.cli import main as cli
 
 LIMIT_S = 100.0
 _FOREIGN = re.compile(
@@ -73,6 +77,53 @@ def run_awb(*words: str | Path, cwd: Path, env: Mapping[str, str] | None = None)
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+_IN_TURN = """
+import json, sys
+from agentworldbench.cli.main import main
+for words in json.loads(sys.argv.pop()):
+    sys.argv[:] = ["awb", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code
+    for stream in (sys.stdout, sys.stderr):
+        stream.write(f"{END}{code}{END}")
+        stream.flush()
+"""
+_END = "\x1d"
+
+
+def run_awb_in_turn(
+    *commands: Iterable[str | Path], cwd: Path, env: Mapping[str, str] | None = None, before: str = ""
+) -> list[Done]:
+    """Several commands, one after the other, in one process of their own, after the Python lines `before`.
+
+    For what needs a process that has imported nothing yet, or variables that libraries read at import.
+    """
+    program = f"{before}\nEND = {_END!r}\n{_IN_TURN}"
+    words = [list(map(str, command)) for command in commands]
+    done = subprocess.run(
+        [sys.executable, "-c", program, json.dumps(words)],
+        cwd=cwd,
+        env=clean_environment(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    out, err = done.stdout.split(_END), done.stderr.split(_END)
+    assert len(out) == len(err) == 2 * len(words) + 1, (done.stdout, done.stderr)
+    assert out[-1] == err[-1] == "", "after the last command"
+    return [Done(int(out[n + 1]), out[n], err[n]) for n in range(0, 2 * len(words), 2)]
+
+
+@cache
+def _built() -> Any:
+    """The command line. Typer would build it anew for every call, which takes longer than many a call."""
+    return typer.main.get_command(cli.app)
+
+
 class HereAwb:
     """`awb WORDS…` inside this process; made by a test module's own `awb` fixture."""
 
@@ -82,6 +133,7 @@ class HereAwb:
         self._patch = monkeypatch
         self._capsys = capsys
         monkeypatch.chdir(cwd)
+        monkeypatch.setattr(cli, "app", _built())
         for name in set(os.environ) - set(clean_environment()):
             monkeypatch.delenv(name)
 
@@ -91,7 +143,7 @@ class HereAwb:
         before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
         try:
             with pytest.raises(SystemExit) as ended:
-                main()
+                cli.main()
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
