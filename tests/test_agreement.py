@@ -38,7 +38,7 @@ CASES = yaml.safe_load(
     (Path(__file__).parent / "cases" / "stats" / "agreement.yaml").read_text(encoding="utf-8")
 )
 OTHER_WEIGHTS = {"nominal", "interval", "unweighted"}
-FEW = settings(max_examples=30, deadline=None)
+FEW = settings(max_examples=25, deadline=None)
 Table = list[dict[str, int]]
 
 # Two trajectories, so that nothing is drawn: what is tested here are the values.

@@ -4,8 +4,9 @@ In: for each prediction its trajectory and what each rater (a judge, or one repe
 Out: an `Agreement`, or one for each dimension: ordinal alpha [Krippendorff 2011], linearly and quadratically
 weighted kappa [Cohen 1968], and how often two raters gave the same value or neighbouring ones. Values may be
 missing: a prediction counts wherever at least two raters gave it a value, and what a rater failed to judge is
-counted. Intervals come from drawing whole trajectories again. What cannot be told has no value, and `reason`
-says why: 0 would read as "no better than chance".
+counted. Intervals come from drawing whole trajectories again; simulated with 20 and 60 trajectories they held
+the true value in 93 to 96 % of draws, with 8 in 90 to 99 %, where kappa had none in every third. What cannot
+be told has no value, and `reason` says why: 0 would read as "no better than chance".
 
 Alpha takes raters for interchangeable, so it fits repeats of one judge as well as a panel. Kappa takes each
 for someone with habits of his own: a judge who is always one point milder costs alpha more than kappa.

@@ -4,7 +4,7 @@ In: the `Panel`, and of each epoch of a sample its verdicts by judge and repeat,
 Out: a `PanelScore` for the sample and a `PanelBlock` for a domain, 0-100, under both failure policies, with all
 counts they rest on.
 
-Averaged is in this order: the repeats of a judge, the judges, the epochs, the samples. Repeats come first so that
+Averages are taken in this order: the repeats of a judge, the judges, the epochs, the samples. Repeats come first so that
 a judge who fails more often weighs no less than the others, judges before epochs because a panel stands for one
 verdict on one prediction. Each column (the total and the five dimensions) is combined by itself: the total of a
 median panel is the median of the judges' totals, not the mean of five medians.

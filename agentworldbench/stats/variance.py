@@ -60,7 +60,7 @@ class Component(Record):
     nobody learns how judges differ. `interval` is that of the share over other trajectories, the judges
     staying the same. It is wide. Simulated with 100 trajectories x 2 turns x 2 generations x 2 repeats and
     true shares 0.35, 0.25, 0.25, 0.15, estimated shares scatter from draw to draw with standard deviations of
-    0.07, 0.06, 0.03 and 0.01 (`tests/test_variance_simulations.py`).
+    0.07, 0.06, 0.04 and 0.02 (`tests/test_variance_simulations.py`).
     """
 
     names: tuple[Name, ...]
