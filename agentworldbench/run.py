@@ -104,8 +104,19 @@ def load_run(path: str | Path) -> Run:
     try:
         parsed = None if results is None else Results.model_validate_json(json.dumps(results))
     except ValidationError as problem:
-        raise StoreError(f"{store.path / 'results.json'}: damaged; `awb score` makes it again") from problem
+        raise StoreError(
+            f"{store.path / 'results.json'}: {_why_unread(results)}; `awb score` makes it again"
+        ) from problem
     return Run(path=store.path, record=_read_run(store), results=parsed)
+
+
+def _why_unread(results: Any) -> str:
+    """Of what does not fit `Results`: another version says which it is, and is not damaged."""
+    known = Results.model_fields["schema_version"].default
+    version = results.get("schema_version", known) if isinstance(results, dict) else known
+    if version == known and type(version) is type(known):
+        return "damaged"
+    return f"written by another version of awb (schema {version!r:.20}, this one reads {known})"
 
 
 def evaluate(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -232,7 +233,7 @@ def test_damaged_results_are_named_and_made_again(tmp_path: Path) -> None:
     assert before is not None
     for content in ('{"model": 3}', "{"):
         (run / "results.json").write_text(content)
-        with pytest.raises(StoreError, match=r"results\.json: "):
+        with pytest.raises(StoreError, match=r"results\.json: (damaged; `awb score` makes|cannot be read)"):
             load_run(run)
     (run / "results.json").unlink()
     assert load_run(run).results is None
@@ -240,3 +241,18 @@ def test_damaged_results_are_named_and_made_again(tmp_path: Path) -> None:
     again = score_run(run).results
     assert again is not None
     assert again.model_copy(update={"made_at": before.made_at}) == before
+
+
+@pytest.mark.parametrize("version", [2, 0, "1", None])
+def test_results_of_another_version_say_so_and_are_made_again(
+    tmp_path: Path, awb: HereAwb, version: Any
+) -> None:
+    run = finished(tmp_path)
+    text = (run / "results.json").read_text(encoding="utf-8")
+    (run / "results.json").write_text(json.dumps(json.loads(text) | {"schema_version": version, "later": 1}))
+    said = f"results.json: written by another version of awb (schema {version!r}, this one reads 1)"
+    with pytest.raises(StoreError, match=re.escape(f"{said}; `awb score` makes it again")):
+        load_run(run)
+    assert said in " ".join(awb("runs", "list", run).out.split())
+    assert awb("score", run).code == 0
+    assert load_run(run).results is not None

@@ -73,7 +73,7 @@ def test_seen_in_whole_words(seen: str, text: str, held: bool) -> None:
     assert Seen(seen).holds(text) is held
 
 
-@pytest.mark.parametrize("before", [0, 100], ids=["few", "many"])
+@pytest.mark.parametrize("before", [0, 100, 300], ids=["few", "some", "many"])
 @settings(deadline=None)
 @given(
     seen=st.text("12:. s-"),

@@ -53,6 +53,14 @@ class Resampled:
     flags: tuple[Flag, ...] = ()
 
 
+def seeded(name: str) -> np.random.Generator:
+    """A generator that gives the same draws for the same name."""
+    import numpy as np
+
+    seed = int.from_bytes(hashlib.sha256(name.encode("utf-8")).digest()[:8], "big")
+    return np.random.default_rng([SEED, seed])
+
+
 def resample_ratio(name: str, samples: Sequence[Paired]) -> Resampled:
     """Sum of numerators / sum of denominators, which are >= 0, in each of `DRAWS` draws; `name` seeds them."""
     import numpy as np
@@ -68,8 +76,7 @@ def resample_ratio(name: str, samples: Sequence[Paired]) -> Resampled:
     ordered = [sums[cluster] for cluster in sorted(sums)]
     numerators = np.array([fsum(above) for above, _ in ordered])
     denominators = np.array([fsum(below) for _, below in ordered])
-    seed = int.from_bytes(hashlib.sha256(name.encode("utf-8")).digest()[:8], "big")
-    random = np.random.default_rng([SEED, seed])
+    random = seeded(name)
     draws = np.empty(DRAWS)
     for begin in range(0, DRAWS, _AT_ONCE):
         chosen = random.integers(0, count, size=(_AT_ONCE, count - 1))

@@ -9,11 +9,10 @@ draws but a sign that the number hangs on few clusters.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from agentworldbench.stats.bootstrap import DRAWS, LEAST, SEED, Resampled, resampled_interval
+from agentworldbench.stats.bootstrap import DRAWS, LEAST, Resampled, resampled_interval, seeded
 from agentworldbench.stats.intervals import Interval, is_nothing
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ def drawn_sums(name: str, sums: NDArray[np.float64]) -> Iterator[NDArray[np.floa
     count = len(sums)
     if count < LEAST:
         return
-    seed = int.from_bytes(hashlib.sha256(name.encode("utf-8")).digest()[:8], "big")
-    random = np.random.default_rng([SEED, seed])
+    random = seeded(name)
     offsets = count * np.arange(_AT_ONCE)[:, None]
     for _ in range(0, DRAWS, _AT_ONCE):
         chosen = random.integers(0, count, size=(_AT_ONCE, count - 1)) + offsets

@@ -10,7 +10,6 @@ easy and hard trajectories alike, drops out of differences; so they are mostly k
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
@@ -18,7 +17,7 @@ from typing import Final
 
 from agentworldbench.records import Record
 from agentworldbench.stats.aggregate import mean
-from agentworldbench.stats.bootstrap import SEED
+from agentworldbench.stats.bootstrap import seeded
 from agentworldbench.stats.intervals import LEVEL, Interval, of_strata, stratified
 from agentworldbench.stats.student import student_t
 
@@ -163,8 +162,7 @@ def sign_flip(name: str, parts: Sequence[float]) -> float:
     if len(some) <= EXACT:
         patterns = np.arange(2 ** len(some))[:, None] >> np.arange(len(some)) & 1
         return float((abs((2 * patterns - 1) @ some) >= seen).mean())
-    seed = int.from_bytes(hashlib.sha256(name.encode("utf-8")).digest()[:8], "big")
-    random = np.random.default_rng([SEED, seed])
+    random = seeded(name)
     count = 0
     for _ in range(0, FLIPS, _AT_ONCE):
         signs = 2 * random.integers(0, 2, size=(_AT_ONCE, len(some)), dtype=np.int8) - 1

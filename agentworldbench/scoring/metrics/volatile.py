@@ -127,7 +127,8 @@ _WORD = re.compile(r"\d+|[^\W\d]+")
 _NUMBERS = re.compile(r"\d\d*")
 _LETTERS = re.compile(r"[^\W\d]+")
 _PLAIN_SEARCHES: Final = 25
-"""So many texts are looked for as they are; for more of them an index is worth its price."""
+_PLAIN_WORDS: Final = 200
+"""So many texts are looked for as they are; for more of them an index of numbers, then of words is worth its price."""
 _PLAIN_PLACES: Final = 20
 """At so many places is a text found that is glued to a longer one there; then the index is asked."""
 _FEW_PLACES: Final = 100
@@ -183,6 +184,9 @@ class Seen:
         # there are fewer of them than words, and nearly all volatile texts have one.
         rarest, offset = _rarest(text, _NUMBERS, self._numbers)
         if (rarest is None or len(rarest) > _FEW_PLACES) and _LETTERS.search(text):
+            found = self._plain_search(text) if len(self._answers) < _PLAIN_WORDS else None
+            if found is not None:
+                return found
             places, place = _rarest(text, _LETTERS, self._words)
             if places is not None and (rarest is None or len(places) < len(rarest)):
                 rarest, offset = places, place
