@@ -55,6 +55,10 @@ class Ahead:
         """Whether a sample's prompt is in stock, or will be."""
         return ref.id in self._stock
 
+    def __len__(self) -> int:
+        """Prompts in stock or to be made."""
+        return len(self._stock)
+
     async def fill(self, refs: Iterable[SampleRef]) -> None:
         """Make prompts now, as many as there is room for."""
         for ref in refs:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,9 +96,9 @@ class Work:
             insort(self._ready, one, key=lambda ready: -ready[0])
         self._wake(len(behind))
 
-    def soon(self, count: int) -> Iterator[Trajectory]:
-        """The trajectories that are taken next, as far as they are ready."""
-        return (turns for _, turns in reversed(self._ready[-count:]))
+    def next_but(self, others: int) -> Trajectory | None:
+        """The trajectory that is taken when so many others are, as far as it is ready already."""
+        return self._ready[-1 - others][1] if others < len(self._ready) else None
 
     def _wake(self, count: int) -> None:
         while count and self._waiting:

@@ -147,7 +147,7 @@ class Pipeline:
         model = self._predictor.model if self._predictor else None
         try:
             if model is not None and model.endpoint is not None:
-                await self._ahead.fill(islice(self._first_ones(work), self._at_first(model)))
+                await self._ahead.fill(self._first_ones(work, self._at_first(model)))
             async with asyncio.TaskGroup() as group:
                 for _ in range(judging):
                     group.create_task(self._judge_worker())
@@ -219,16 +219,16 @@ class Pipeline:
         self._hand_over(unit, prediction, place)
 
     def _prepare(self, later: Sequence[SampleRef], work: Work) -> None:
-        """Have a prompt made ready meanwhile: the next one of this trajectory, or of one that is begun next."""
+        """Have a prompt made ready meanwhile: the next one of this trajectory, or of one that is begun soon."""
         if self._predictor is None or self._predictor.model.endpoint is None:
             return
-        soon = later[:1] or self._first_ones(work)
-        if (ref := next((one for one in soon if one not in self._ahead), None)) is not None:
-            self._ahead.want(ref)
+        turns = later or work.next_but(len(self._ahead))
+        if turns and (turns[0].id, 1) not in self._store.predictions:
+            self._ahead.want(turns[0])
 
-    def _first_ones(self, work: Work) -> Iterator[SampleRef]:
-        """The samples with which the next trajectories begin, as far as they have no record yet."""
-        for turns in work.soon(self._patience.most):
+    def _first_ones(self, work: Work, count: int) -> Iterator[SampleRef]:
+        """The samples with which the first trajectories begin, as far as they have no record yet."""
+        for turns in filter(None, map(work.next_but, range(count))):
             if (turns[0].id, 1) not in self._store.predictions:
                 yield turns[0]
 
