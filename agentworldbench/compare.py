@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
 from agentworldbench.errors import ConfigError
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.readings import Outcome, both_readings
+from agentworldbench.readings import Outcome, both_readings, epochs_of
 from agentworldbench.records import Record, SampleRef
 from agentworldbench.resume import reopen_samples
 from agentworldbench.run import Run, load_run
-from agentworldbench.run_record import JudgeRecord, judge_names
-from agentworldbench.stats.aggregate import by_domain, mean, score_of
+from agentworldbench.run_record import JudgeRecord, RunRecord, judge_names
+from agentworldbench.stats.aggregate import by_domain, mean
+from agentworldbench.stats.epochs import average
 from agentworldbench.stats.paired import Differences, Pair, differences
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, open_store
@@ -224,24 +226,35 @@ def _judged(
     worst: int,
 ) -> Measure:
     first = judges[0]
-    scores = [dict(_verdicts(side.store, shared, judge)) for side, judge in zip(sides, judges, strict=True)]
+    scores = [
+        dict(_verdicts(side.run.record, side.store, shared, judge))
+        for side, judge in zip(sides, judges, strict=True)
+    ]
     name = judge_names(sides[0].run.record.judges)[first.digest]
     return _measure(name, first.digest, PROTOCOLS[first.protocol].policy, scores, shared, worst)
 
 
 def _verdicts(
-    store: Store, groups: Mapping[str, Sequence[SampleRef]], judge: JudgeRecord
+    run: RunRecord, store: Store, groups: Mapping[str, Sequence[SampleRef]], judge: JudgeRecord
 ) -> Iterator[tuple[str, _Score]]:
     """The score of each sample that the judge was asked about, read as its protocol reads."""
-    for both in both_readings(store, groups, judge):
-        outcome: Outcome = both.official if judge.parse == "official" else both.strict
-        if outcome.stage == "pending":
-            continue
-        if outcome.values is None:
-            yield both.ref.id, _Score(None, outcome.kind)
+    policy = PROTOCOLS[judge.protocol].policy
+    every = both_readings(store, groups, judge, run.epochs, run.repeats.get(judge.digest, 1))
+    for name, some in groupby(every, lambda both: both.ref.id):
+        outcomes: list[list[Outcome]] = []
+        for both in some:
+            outcomes += [[]] if both.repeat == 1 else []
+            outcomes[-1].append(both.official if judge.parse == "official" else both.strict)
+        flat = [one for repeats in outcomes for one in repeats]
+        found = epochs_of(outcomes).score
+        if not found.counts.scored:
+            failed = next((one.kind for one in flat if one.stage not in ("", "pending")), None)
+            if failed is not None:
+                yield name, _Score(None, failed)
+            elif len(flat) == 1 and flat[0].values is not None:
+                yield name, _Score(None)
         else:
-            total = outcome.values.get("total")
-            yield both.ref.id, _Score(None if total is None else score_of([total]))
+            yield name, _Score(getattr(found, policy)["total"])
 
 
 def _by_rules(sides: Sequence[_Side], shared: Mapping[str, Sequence[SampleRef]], worst: int) -> Measure:
@@ -251,12 +264,14 @@ def _by_rules(sides: Sequence[_Side], shared: Mapping[str, Sequence[SampleRef]],
 
 def _rule_scores(run: Run) -> Iterator[tuple[str, _Score]]:
     """The rule score of each sample with a primary metric: those that copying was scored on."""
-    for record in run.metrics():
+    floor = PROTOCOLS[run.record.protocol].policy == "floor"
+    for name, some in groupby(run.metrics(), lambda record: record.sample_id):
+        record = average(list(some), floor)
         values = [record.values[name] for name in record.baseline if name in record.values]
         if record.failed is not None and record.baseline:
-            yield record.sample_id, _Score(None, record.failed.value)
+            yield name, _Score(None, record.failed.value)
         elif values:
-            yield record.sample_id, _Score(100 * (mean(values) or 0.0))
+            yield name, _Score(100 * (mean(values) or 0.0))
 
 
 def _measure(

@@ -105,6 +105,9 @@ class RunConfig(Record):
         "--context-policy")  # fmt: skip
     seed: int | None = _option(
         None, "Model", "Seeds the order of work and the draw of --limit, and gives each request a seed of its own.")  # fmt: skip
+    epochs: int | None = _option(
+        None, "Model", "Answers to each sample, each a draw of its own; scores are their averages. Default: 1, or as "
+        "many as the run directory has.", ge=1, le=1000)  # fmt: skip
     gen_kwargs: Parameters = _option(
         {}, "Model", "More sampling parameters as key=value,… or JSON; they are sent as given.", "--gen-kwargs")  # fmt: skip
     extra_body: Parameters = _option(
@@ -130,6 +133,9 @@ class RunConfig(Record):
         None, "Judge", "As --reasoning-effort.", "--judge-reasoning-effort", stages=_JUDGE)  # fmt: skip
     judge_attempts: int = _option(
         3, "Judge", "How often a judge is asked until its reply holds a verdict.", stages=_JUDGE, ge=1, le=20)  # fmt: skip
+    judge_repeats: int | None = _option(
+        None, "Judge", "Verdicts of each judge on each prediction, averaged. Default: 1, or as many as the run "
+        "directory has of that judge.", stages=_JUDGE, ge=1, le=1000)  # fmt: skip
     judge_json_schema: bool = _option(
         False, "Judge", "Ask the judge's server for structured output.", "--judge-json-schema", stages=_JUDGE)  # fmt: skip
     judge_extra_body: Parameters = _option(

@@ -88,7 +88,7 @@ def find_conflicts(path: Path, data: str | None = None, judge: str | None = None
     if store.read_results() is None:
         raise ConfigError(f"{path}: has no results yet; `awb score {path}` makes them")
     samples = reopen_samples(path, run, data)
-    metrics = {record.sample_id: record for record in store.read_metrics()}
+    metrics = {record.sample_id: record for record in store.read_metrics() if record.epoch == 1}
     names = judge_names(run.judges)
     found = tuple(_of_judge(store, one, names[one.digest], samples, metrics) for one in judges)
     return RunConflicts(run, found, store, samples, metrics)

@@ -27,7 +27,7 @@ from agentworldbench.plan import Plan
 from agentworldbench.prices import Price
 from agentworldbench.prompts import predict_messages, reference_observation
 from agentworldbench.records import Message, Prediction, Record, Sample, SampleRef
-from agentworldbench.resume import continued
+from agentworldbench.resume import continued, epochs_asked, repeats_asked
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.stats.costs import Amount
 from agentworldbench.store import Store
@@ -69,8 +69,19 @@ def estimate(plan: Plan) -> Estimate:
     DataError where a row cannot be read again."""
     store = Store(plan.path)
     # Where the plan begins a run, failures that another configuration has left are set aside.
-    patience = Patience(retry_failed=plan.config.retry_failed or continued(store, plan) is None)
-    pipeline = Pipeline(plan.samples.dataset, store, plan.predictor, plan.judges, patience, Progress())
+    run = continued(store, plan)
+    patience = Patience(retry_failed=plan.config.retry_failed or run is None)
+    epochs = epochs_asked(plan.config, run)
+    pipeline = Pipeline(
+        plan.samples.dataset,
+        store,
+        plan.predictor,
+        plan.judges,
+        patience,
+        Progress(),
+        epochs=epochs,
+        repeats=repeats_asked(plan, run),
+    )
     units, questions = pipeline.due(plan.samples.refs)
     due: dict[str, tuple[list[Unit], list[Question]]] = {}
     for unit in units:
@@ -88,7 +99,7 @@ def estimate(plan: Plan) -> Estimate:
     totals = [stage.total for stage in paid]
     return Estimate(
         stages=made,
-        stored_predictions=len(plan.samples.refs) - len(units) if plan.predictor else 0,
+        stored_predictions=len(plan.samples.refs) * epochs - len(units) if plan.predictor else 0,
         usd_low=sum(total.usd_low or 0.0 for total in totals),
         usd_high=sum(total.usd_high or 0.0 for total in totals),
         unpriced=tuple(stage.model for stage in paid if stage.price is None),

@@ -151,6 +151,11 @@ def _one_run(records: Mapping[Path, RunRecord]) -> RunRecord:
         selection=first.selection,
         judges=tuple(_judges(records)),
         sessions=(),
+        epochs=max(run.epochs for run in runs),
+        repeats={
+            digest: max(run.repeats.get(digest, 1) for run in runs)
+            for digest in dict.fromkeys(digest for run in runs for digest in run.repeats)
+        },
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from math import fsum
 from typing import Any, Final
 
@@ -20,18 +21,17 @@ from agentworldbench.errors import Interrupted
 from agentworldbench.plan import Samples
 from agentworldbench.prices import Price
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.readings import NOT_RUN, Groups, Outcome, both_readings, reading
+from agentworldbench.readings import NOT_RUN, Groups, Outcome, both_readings, reading_of_all
 from agentworldbench.records import Asked, FailureKind, SampleMetrics, Usage
 from agentworldbench.run_record import JudgeRecord, RunRecord
 from agentworldbench.scoring.metrics import score_observation
 from agentworldbench.scoring.metrics.own import OwnCode, read_own
 from agentworldbench.scoring.parallel import Told, score_all
 from agentworldbench.scoring.worker import Item, Job
-from agentworldbench.stats.aggregate import by_domain, rule_results
+from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.costs import spending_by_domain
-from agentworldbench.stats.results import FromCache, JudgeResults, PredictionResults, Results, RuleResults
-from agentworldbench.stats.skill import with_skill
-from agentworldbench.stats.unread import with_unread
+from agentworldbench.stats.epochs import run_rules
+from agentworldbench.stats.results import FromCache, JudgeResults, PredictionResults, Results
 from agentworldbench.stats.warnings import warnings_of
 from agentworldbench.store import Store
 from agentworldbench.version import __version__
@@ -77,15 +77,15 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
     groups = by_domain(samples.refs)
     own = own_code(samples, scoring.allow_code)
     try:
-        metrics = _metrics(store, samples, own, scoring)
+        metrics = _metrics(store, samples, own, scoring, run.epochs)
     except KeyboardInterrupt:
         raise Interrupted(
             "interrupted while metrics were computed; nothing was changed, `awb score` computes them anew"
         ) from None
     primary = {domain: samples.tasks[domain].primary for domain in groups}
     price = run.price(str(run.predict.model["model"]))
-    predictions = _prediction_results(store, groups, run.predict.sampling, price)
-    judges = tuple(_judge_results(store, groups, one, run.price(one.model)) for one in run.judges)
+    predictions = _prediction_results(store, groups, run, price)
+    judges = tuple(_judge_results(store, groups, run, one) for one in run.judges)
     results = Results(
         protocol=run.protocol,
         policy=PROTOCOLS[run.protocol].policy,
@@ -95,48 +95,50 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
         own_metrics={domain: code.digests() for domain, code in own.items()},
         complete=_complete(predictions, judges),
         predictions=predictions,
-        rules=_rules(groups, metrics, primary),
+        rules=run_rules(groups, metrics, primary),
         judges=judges,
         warnings=tuple(warnings_of(run, predictions, judges)),
         made_by=__version__,
         made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        epochs=run.epochs,
+        repeats=run.repeats,
     )
-    store.write_metrics(metrics.values())
+    store.write_metrics(record for some in metrics.values() for record in some)
     store.write_json("results.json", results.model_dump(mode="json"))
     return results
 
 
-def _rules(
-    groups: Groups, metrics: Mapping[str, SampleMetrics], primary: Mapping[str, Sequence[str]]
-) -> RuleResults:
-    counted = with_unread(rule_results(groups, metrics, primary), groups, metrics, primary)
-    return with_skill(counted, groups, metrics, primary)
-
-
 def _metrics(
-    store: Store, samples: Samples, own: Mapping[str, OwnCode], scoring: Scoring
-) -> dict[str, SampleMetrics]:
-    """Metrics of every stored prediction of the selection by sample id, in file order."""
+    store: Store, samples: Samples, own: Mapping[str, OwnCode], scoring: Scoring, epochs: int
+) -> dict[str, list[SampleMetrics]]:
+    """Metrics of every stored prediction of the selection by sample id, in file order, epoch after epoch."""
     tasks = {
         domain: task.model_copy(update={"judge_system_prompt": ""}) for domain, task in samples.tasks.items()
     }
     job = Job(tasks, samples.dataset.files, store.predictions.path, own)
-    places = ((ref, store.predictions.place((ref.id, 1))) for ref in samples.refs)
+    numbers = range(1, epochs + 1)
+    places = ((ref, store.predictions.place((ref.id, epoch))) for ref in samples.refs for epoch in numbers)
     items = [Item(ref, place) for ref, place in places if place is not None]
     with closing(score_all(job, items, scoring.processes, scoring.told)) as scored:
-        return {record.sample_id: record for record in scored}
+        found: dict[str, list[SampleMetrics]] = {}
+        for record in scored:
+            found.setdefault(record.sample_id, []).append(record)
+        return found
 
 
-def _judge_results(store: Store, groups: Groups, judge: JudgeRecord, price: Price | None) -> JudgeResults:
+def _judge_results(store: Store, groups: Groups, run: RunRecord, judge: JudgeRecord) -> JudgeResults:
     served: set[str] = set()
     notes: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    strict: dict[str, Outcome] = {}
-    official: dict[str, Outcome] = {}
+    strict: dict[str, list[list[Outcome]]] = {}
+    official: dict[str, list[list[Outcome]]] = {}
     differing = less_room = 0
     recalled: list[Recalled] = []
-    for both in both_readings(store, groups, judge):
-        strict[both.ref.id], official[both.ref.id] = both.strict, both.official
+    for both in both_readings(store, groups, judge, run.epochs, run.repeats.get(judge.digest, 1)):
+        for outcomes, one in ((strict, both.strict), (official, both.official)):
+            mine = outcomes.setdefault(both.ref.id, [])
+            mine += [[]] if both.repeat == 1 else []
+            mine[-1].append(one)
         differing += both.differ
         if both.verdict is not None:
             served.update(filter(None, [both.verdict.model_served]))
@@ -148,12 +150,12 @@ def _judge_results(store: Store, groups: Groups, judge: JudgeRecord, price: Pric
             examples.setdefault(own.kind, own.message)
     every = store.verdicts.every_line()
     lines = (one for one in every if one.judge == judge.digest and one.sample_id in strict)
-    spent, domains = spending_by_domain(lines, price)
+    spent, domains = spending_by_domain(lines, run.price(judge.model))
     return JudgeResults(
         judge=judge,
         served=tuple(sorted(served)),
-        strict=reading(groups, strict),
-        official=reading(groups, official),
+        strict=reading_of_all(groups, strict),
+        official=reading_of_all(groups, official),
         differing=differing,
         less_room=less_room,
         examples=dict(sorted(examples.items())),
@@ -165,8 +167,9 @@ def _judge_results(store: Store, groups: Groups, judge: JudgeRecord, price: Pric
 
 
 def _prediction_results(
-    store: Store, groups: Groups, sampling: Mapping[str, Mapping[str, Any]], price: Price | None
+    store: Store, groups: Groups, run: RunRecord, price: Price | None
 ) -> PredictionResults:
+    sampling: Mapping[str, Mapping[str, Any]] = run.predict.sampling
     failures: dict[str, dict[str, int]] = {}
     predicted: dict[str, int] = {}
     shortened = less_room = 0
@@ -178,8 +181,8 @@ def _prediction_results(
     for domain, refs in groups.items():
         counts: Counter[str] = Counter()
         predicted[domain] = 0
-        for ref in refs:
-            prediction = store.predictions.get((ref.id, 1))
+        for ref, epoch in product(refs, range(1, run.epochs + 1)):
+            prediction = store.predictions.get((ref.id, epoch))
             if prediction is None:
                 counts[NOT_RUN] += 1
                 continue
@@ -197,7 +200,7 @@ def _prediction_results(
     lines = (line for line in store.predictions.every_line() if line.sample_id in chosen)
     spent, domains = spending_by_domain(lines, price)
     return PredictionResults(
-        samples={domain: len(refs) for domain, refs in groups.items()},
+        samples={domain: len(refs) * run.epochs for domain, refs in groups.items()},
         predicted=predicted,
         shortened=shortened,
         less_room=less_room,

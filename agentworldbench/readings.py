@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from agentworldbench.records import DIMENSIONS, Failure, FailureKind, Prediction, SampleRef, Verdict
 from agentworldbench.render.table import Table, points
@@ -27,6 +28,9 @@ from agentworldbench.stats.aggregate import (
     score_of,
     strict_values,
 )
+from agentworldbench.stats.epochs import SampleEpochs, epochs_block, macro_rerun, sample_epochs
+from agentworldbench.stats.intervals import Intervals
+from agentworldbench.stats.panel import Judged
 from agentworldbench.stats.results import Reading
 from agentworldbench.store import Store
 
@@ -63,6 +67,8 @@ class BothReadings:
     official: Outcome
     prediction: Prediction | None
     verdict: Verdict | None
+    epoch: int = 1
+    repeat: int = 1
 
     @property
     def differ(self) -> bool:
@@ -75,18 +81,20 @@ class BothReadings:
         return _why(self)
 
 
-def both_readings(store: Store, groups: Groups, judge: JudgeRecord) -> Iterator[BothReadings]:
-    """Every sample in order."""
+def both_readings(
+    store: Store, groups: Groups, judge: JudgeRecord, epochs: int = 1, repeats: int = 1
+) -> Iterator[BothReadings]:
+    """Every sample in order; within it epoch after epoch, and in each the repeats of the judge."""
     for domain, refs in groups.items():
         system = judge.system_prompts.get(domain)
         for ref in refs:
-            prediction = store.predictions.get((ref.id, 1))
-            verdict = None
-            if prediction is not None and domain in judge.system_prompts:
-                verdict = store.verdict_on(prediction, judge.digest, judge.parse, system)
-            yield BothReadings(
-                ref, _strict(prediction, verdict), _official(prediction, verdict, judge), prediction, verdict
-            )
+            for epoch, repeat in product(range(1, epochs + 1), range(1, repeats + 1)):
+                prediction = store.predictions.get((ref.id, epoch))
+                verdict = None
+                if prediction is not None and domain in judge.system_prompts:
+                    verdict = store.verdict_on(prediction, judge.digest, judge.parse, system, repeat)
+                strict, official = _strict(prediction, verdict), _official(prediction, verdict, judge)
+                yield BothReadings(ref, strict, official, prediction, verdict, epoch, repeat)
 
 
 def _strict(prediction: Prediction | None, verdict: Verdict | None) -> Outcome:
@@ -145,6 +153,56 @@ def reading(groups: Groups, outcomes: Mapping[str, Outcome]) -> Reading:
     )
 
 
+Outcomes = Mapping[str, Sequence[Sequence[Outcome]]]
+"""By sample id, epoch and repeat (both from 0)."""
+
+
+def reading_of_all(groups: Groups, outcomes: Outcomes) -> Reading:
+    """All numbers of one set of rules, repeats of the judge and then epochs averaged in each sample."""
+    if all(len(epochs) == len(epochs[0]) == 1 for epochs in outcomes.values()):
+        return reading(groups, {name: epochs[0][0] for name, epochs in outcomes.items()})
+    samples = {name: epochs_of(epochs) for name, epochs in outcomes.items()}
+    blocks = {domain: epochs_block(refs, samples) for domain, refs in groups.items()}
+    made = {domain: [one for ref in refs for one in outcomes[ref.id]] for domain, refs in groups.items()}
+    exclude = macro(one.exclude for one in blocks.values())
+    floor = macro(one.floor for one in blocks.values())
+    return Reading(
+        domains=blocks,
+        failures={domain: _failures(map(_of_prediction, some)) for domain, some in made.items()},
+        micro=epochs_block([ref for refs in groups.values() for ref in refs], samples),
+        macro_exclude=exclude,
+        macro_floor=floor,
+        macro_intervals=macro_intervals(blocks.values()),
+        macro_rerun=Intervals(
+            exclude=macro_rerun(exclude["total"], [one.rerun.exclude for one in blocks.values()]),
+            floor=macro_rerun(floor["total"], [one.rerun.floor for one in blocks.values()]),
+        ),
+    )
+
+
+def epochs_of(outcomes: Sequence[Sequence[Outcome]]) -> SampleEpochs:
+    """A sample's score from its outcomes by epoch and repeat."""
+    judged = [
+        Judged(
+            {("", n): one.values for n, one in enumerate(repeats, start=1) if one.stage != "pending"},
+            failed=any(one.stage == "prediction" for one in repeats),
+        )
+        for repeats in outcomes
+    ]
+    return sample_epochs("", max(map(len, outcomes)), judged)
+
+
+def _of_prediction(repeats: Sequence[Outcome]) -> Outcome:
+    """What became of one prediction: pending while a verdict is, else a value where any repeat has one."""
+    for some in (
+        [one for one in repeats if one.stage in ("prediction", "pending")],
+        [one for one in repeats if one.values is not None],
+    ):
+        if some:
+            return some[0]
+    return repeats[0]
+
+
 def differences_table(judge: str, readings: Iterable[BothReadings]) -> Table:
     """The samples that count differently, with the reason; below them how often each kind of effect occurs."""
     rows: list[tuple[str, str, str, str]] = []
@@ -154,7 +212,7 @@ def differences_table(judge: str, readings: Iterable[BothReadings]) -> Table:
         pairs.append((both.strict, both.official))
         empty += both.prediction is not None and both.prediction.official_sha256 is None
         if both.differ:
-            rows.append((both.ref.id, both.official.said, both.strict.said, both.why))
+            rows.append((_place(both), both.official.said, both.strict.said, both.why))
     lifted = sum(strict.values is None and official.values is not None for strict, official in pairs)
     left_out = sum(strict.values is not None and official.values is None for strict, official in pairs)
     return Table(
@@ -169,6 +227,12 @@ def differences_table(judge: str, readings: Iterable[BothReadings]) -> Table:
             *_opposite_effects(pairs, empty),
         ),
     )
+
+
+def _place(both: BothReadings) -> str:
+    """The sample, and which epoch and repeat of it unless the first."""
+    more = [f"{name} {n}" for name, n in (("epoch", both.epoch), ("repeat", both.repeat)) if n > 1]
+    return f"{both.ref.id} ({', '.join(more)})" if more else both.ref.id
 
 
 def _opposite_effects(pairs: Iterable[tuple[Outcome, Outcome]], empty: int) -> tuple[str, str]:

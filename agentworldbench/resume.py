@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.models import Model
 from agentworldbench.plan import SELECTION_FIELDS, Plan, Samples, open_samples
+from agentworldbench.records import SampleRef
 from agentworldbench.run_record import (
     JudgeRecord,
     PredictSection,
@@ -72,15 +73,67 @@ def continue_run(store: Store, plan: Plan) -> RunRecord:
             selection=plan.selection,
             judges=judges,
             sessions=(session,),
+            epochs=epochs_asked(plan.config, None),
+            repeats=_repeats(plan, None, judges),
         )
+    merged = _merged(stored.judges, judges, store)
     return stored.model_copy(
         update={
+            "epochs": max(stored.epochs, epochs_asked(plan.config, stored)),
+            "repeats": _repeats(plan, stored, merged),
             "predict": grown(stored.predict, plan.predict),
             "selection": plan.selection,
-            "judges": _merged(stored.judges, judges, store),
+            "judges": merged,
             "sessions": (*stored.sessions, session),
         }
     )
+
+
+def epochs_asked(config: RunConfig, run: RunRecord | None) -> int:
+    """How many answers to each sample a session asks for: as --epochs says, else as many as its run has."""
+    return config.epochs or (run.epochs if run else 1)
+
+
+def repeats_asked(plan: Plan, run: RunRecord | None) -> dict[str, int]:
+    """How many verdicts on each prediction a session asks of each of its judges, by digest."""
+    known = run.repeats if run else {}
+    return {
+        (digest := judge.digest()): plan.config.judge_repeats or known.get(digest, 1) for judge in plan.judges
+    }
+
+
+def _repeats(plan: Plan, stored: RunRecord | None, judges: Iterable[JudgeRecord]) -> dict[str, int]:
+    """What `run.json` says of repeats, for the judges that have more than one."""
+    known, asked = stored.repeats if stored else {}, repeats_asked(plan, stored)
+    most = {one.digest: max(known.get(one.digest, 1), asked.get(one.digest, 1)) for one in judges}
+    return {digest: number for digest, number in most.items() if number > 1}
+
+
+def repetition_notices(plan: Plan, run: RunRecord) -> Iterator[str]:
+    """Lines about epochs and repeats that say less than they seem to, or that this session leaves alone."""
+    config = plan.config
+    if (epochs := epochs_asked(config, run)) < run.epochs:
+        yield f"--epochs {epochs}: this run has {run.epochs} epochs; all of them count, this session asks for {epochs}"
+    for digest, number in repeats_asked(plan, run).items():
+        if number < run.repeats.get(digest, 1):
+            yield f"--judge-repeats {number}: this run has {run.repeats[digest]} of judge {digest}; all of them count"
+    if epochs > 1 and plan.predictor is not None:
+        drawn = [plan.predictor.sampling(ref, 1) for ref in _one_a_domain(plan)]
+        if str(config.model).startswith("baseline/"):
+            yield f"--epochs {epochs}: a baseline answers alike each time"
+        elif any(one.temperature == 0 for one in drawn):
+            yield f"--epochs {epochs} at temperature 0: answers differ only as far as the server makes them differ"
+        elif any("seed" in one.extra for one in drawn):
+            yield f"--epochs {epochs} with one seed in the request's body: the answers will be alike; --seed gives each its own"
+    if any(
+        number > 1 and judge.sampling.temperature == 0
+        for judge, number in zip(plan.judges, repeats_asked(plan, run).values(), strict=True)
+    ):
+        yield "--judge-repeats at temperature 0: verdicts differ only as far as the server makes them differ"
+
+
+def _one_a_domain(plan: Plan) -> Iterable[SampleRef]:
+    return {ref.domain: ref for ref in plan.samples.refs}.values()
 
 
 def with_facts(run: RunRecord, plan: Plan, asked: Iterable[Model]) -> RunRecord:

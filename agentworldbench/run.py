@@ -35,7 +35,14 @@ from agentworldbench.records import Prediction, SampleMetrics, Verdict
 from agentworldbench.render.table import Table
 from agentworldbench.resources import read_dotenv
 from agentworldbench.response_cache import ResponseCache
-from agentworldbench.resume import continue_run, reopen_samples, with_facts
+from agentworldbench.resume import (
+    continue_run,
+    epochs_asked,
+    reopen_samples,
+    repeats_asked,
+    repetition_notices,
+    with_facts,
+)
 from agentworldbench.run_record import RunRecord, judge_names
 from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.results import Results
@@ -208,7 +215,13 @@ def explain_run(path: Path, data: str | None = None) -> list[Table]:
     run = _read_run(store)
     groups = by_domain(reopen_samples(path, run, data).refs)
     called = judge_names(run.judges)
-    return [differences_table(called[one.digest], both_readings(store, groups, one)) for one in run.judges]
+    return [
+        differences_table(
+            called[one.digest],
+            both_readings(store, groups, one, run.epochs, run.repeats.get(one.digest, 1)),
+        )
+        for one in run.judges
+    ]
 
 
 def _read_run(store: Store) -> RunRecord:
@@ -221,7 +234,7 @@ def _read_run(store: Store) -> RunRecord:
 def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress) -> str | None:
     """One session of work; what it left undone for want of money, or None."""
     config = plan.config
-    notices = [*store.notices(), *_strays(store, plan)]
+    notices = [*store.notices(), *_strays(store, plan), *repetition_notices(plan, run)]
     patience = Patience(
         config.max_connections,
         config.max_retries,
@@ -275,6 +288,8 @@ async def _session(
         plan.judges,
         patience,
         progress,
+        epochs=epochs_asked(plan.config, run),
+        repeats=repeats_asked(plan, run),
         cache=cache,
         ledger=ledger,
     )

@@ -34,7 +34,7 @@ class JudgeLine(Record):
 
 
 class RunLine(Record):
-    """One run directory. `done` of `selected` samples have a record; `predicted` of them an answer.
+    """One run directory. `done` of `selected` samples (in each epoch) have a record; `predicted` of them an answer.
 
     `rule_score` is the overall macro, 0-100; `cost_usd` None means unknown; `worked_on` is UTC.
     `problem` says why a directory could not be read; nothing else is known of it then.
@@ -102,7 +102,7 @@ def _read(path: Path) -> RunLine:
         protocol=record.protocol,
         shard=record.selection.shard,
         judges=tuple(JudgeLine(judge=names[one.digest], protocol=one.protocol) for one in record.judges),
-        selected=sum(record.selection.samples.values()),
+        selected=sum(record.selection.samples.values()) * record.epochs,
         created_at=record.created_at,
         worked_on=_worked_on(run),
     )
@@ -137,8 +137,8 @@ def _counted(path: Path) -> dict[str, object]:
     store = open_store(path)
     done = predicted = 0
     for prediction in store.predictions:
-        done += prediction.epoch == 1
-        predicted += prediction.epoch == 1 and prediction.failure is None
+        done += 1
+        predicted += prediction.failure is None
     costs = [one.cost_usd for one in store.predictions.every_line()]
     costs += [one.cost_usd for one in store.verdicts.every_line()]
     return {"done": done, "predicted": predicted, "cost_usd": _sum(costs)}

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from agentworldbench.prices import Price
 from agentworldbench.records import Record
@@ -24,6 +24,23 @@ ContextPolicy = Literal["error", "drop-oldest"]
 PROMPT_CUT = "the server read fewer prompt tokens than were sent: it cut the prompt"
 PROMPT_PERHAPS_CUT = "the prompt looks longer than what the server read: it may have been cut"
 """Notes on a record that results warn about: such an answer is about another prompt."""
+
+
+class Grown(Record):
+    """A stored record that has got fields since: those in `LATER` are left out while they have their defaults, so
+    that what does not use them is written as before."""
+
+    LATER: ClassVar[tuple[str, ...]] = ()
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        known = type(self).model_fields
+        unused = {
+            name
+            for name in self.LATER
+            if getattr(self, name) == known[name].get_default(call_default_factory=True)
+        }
+        return {name: value for name, value in handler(self).items() if name not in unused}
 
 
 class ModelFacts(Record):
@@ -158,9 +175,15 @@ class Session(Record):
     limits: RequestLimits | None = None
 
 
-class RunRecord(Record):
+class RunRecord(Grown):
     """The whole of `run.json`. `protocol` is that of the first session: it says how the rule metrics are headed.
-    A judge that is added has its own, and heads no numbers but its own."""
+    A judge that is added has its own, and heads no numbers but its own.
+
+    `epochs` is how many answers each sample has, `repeats` by digest how many verdicts a judge gives on each
+    (missing: 1). Both grow and never shrink: results read all of them.
+    """
+
+    LATER: ClassVar = ("epochs", "repeats")
 
     schema_version: Literal[1] = 1
     created_at: str
@@ -169,6 +192,8 @@ class RunRecord(Record):
     selection: SelectionRecord
     judges: tuple[JudgeRecord, ...]
     sessions: tuple[Session, ...]
+    epochs: int = 1
+    repeats: dict[str, int] = Field(default_factory=dict)
 
     def price(self, model: str) -> Price | None:
         """The price of a model string in the last session that knew one."""

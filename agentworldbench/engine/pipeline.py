@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 
 from agentworldbench.dataset import Dataset
 from agentworldbench.engine.accounts import Job
@@ -85,7 +85,8 @@ class Question:
 
 
 class Pipeline:
-    """One session of work on a run directory. `epochs` and `repeats` count from 1."""
+    """One session of work on a run directory: `epochs` answers to each sample, on each `repeats` verdicts of
+    every judge (one number for all, or by digest)."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Pipeline:
         patience: Patience,
         progress: Progress,
         epochs: int = 1,
-        repeats: int = 1,
+        repeats: int | Mapping[str, int] = 1,
         cache: ResponseCache | None = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -109,7 +110,8 @@ class Pipeline:
         self._cache = cache
         self._ledger = ledger or Ledger()
         self._epochs = range(1, epochs + 1)
-        self._repeats = range(1, repeats + 1)
+        wanted = repeats if isinstance(repeats, Mapping) else {one.digest(): repeats for one in judges}
+        self._repeats = {digest: range(1, number + 1) for digest, number in wanted.items()}
         self._limiters = Limiters()
         self._turns = Turns()
         self._ahead = Ahead(dataset, self._turns)
@@ -135,13 +137,12 @@ class Pipeline:
         """Do all that is due. Raises the AwbError of a fatal failure; finished records stay."""
         predictions = len(refs) * len(self._epochs)
         self._progress.predictions.total = predictions
-        self._progress.verdicts.total = predictions * len(self._judges) * len(self._repeats)
+        self._progress.verdicts.total = predictions * sum(map(len, self._repeats.values()))
         # In an engine of this process nothing is read twice, and batches are filled from all samples.
         apart = self._predictor is not None and self._predictor.model.batch is not None
         work = Work(self._in_hand(in_order(refs, seed), apart), apart)
-        for judging_one in self._judges:
-            for ref in refs:
-                self._to_judge[judging_one.digest(), ref.domain] += len(self._epochs) * len(self._repeats)
+        for (digest, repeats), ref in product(self._repeats.items(), refs):
+            self._to_judge[digest, ref.domain] += len(self._epochs) * len(repeats)
         self._progress.limiters = self._limiters
         judging = sum(self._workers(judge.model) for judge in self._judges)  # each may have its own endpoint
         model = self._predictor.model if self._predictor else None
@@ -180,7 +181,8 @@ class Pipeline:
         return (Unit(ref, epoch) for ref in refs for epoch in self._epochs)
 
     def _questions(self, unit: Unit, place: int = 0) -> Iterator[Question]:
-        return (Question(unit, one, repeat, place) for one in self._judges for repeat in self._repeats)
+        for one in self._judges:
+            yield from (Question(unit, one, n, place) for n in self._repeats[one.digest()])
 
     async def _predict_worker(self, work: Work) -> None:
         while (taken := await work.take()) is not None:

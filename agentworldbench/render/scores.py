@@ -48,7 +48,7 @@ def scores_table(results: Results) -> Table:
         rows=tuple((row, *(column.get(row, DASH) for column in columns.values())) for row in rows),
         left=("Domain",),
         strong=(len(rows) - 2,),
-        notes=(*notes, *_skill_notes(results), *interval_notes(shown)),
+        notes=(*notes, *_skill_notes(results), *interval_notes(shown), *_rerun_notes(results)),
     )
 
 
@@ -106,6 +106,29 @@ def _rule_rows(results: Results) -> list[tuple[str, MetricMean, Intervals, Skill
         (_AVERAGES[0], rules.macro[RULE_SCORE], rules.macro_intervals, rules.overall_skill),
         (_AVERAGES[1], rules.micro[RULE_SCORE], rules.micro_intervals, None),
     ]
+
+
+def _rerun_notes(results: Results) -> tuple[str, ...]:
+    """How far another run over the same samples may lie, where there were several answers or verdicts."""
+    if results.epochs == 1:
+        if not results.repeats:
+            return ()
+        return (
+            "Interval re-run: not available with one epoch; repeats of a judge say nothing of another answer.",
+        )
+    found = []
+    for letter, judge in zip(_letters(len(results.judges)), results.judges, strict=True):
+        interval = getattr(judge.headline.macro_rerun, PROTOCOLS[judge.judge.protocol].policy)
+        found.append(f"Judge{letter} ± {_half(interval, 1)}")
+    found.append(f"Rule score ± {_half(getattr(results.rules.macro_rerun, results.policy), 100)}")
+    return (
+        f"{results.epochs} epochs, averaged in each sample. Interval re-run (the same samples answered and judged again "
+        f"as often), macro: {', '.join(found)}.",
+    )
+
+
+def _half(interval: Interval | None, scale: float) -> str:
+    return DASH if interval is None or interval.half is None else points(scale * interval.half)
 
 
 def _skill_notes(results: Results) -> tuple[str, ...]:

@@ -70,7 +70,12 @@ class Scorer:
         failed = prediction.failure.kind if prediction.failure else None
         sample = self._dataset.load(item.ref)
         return score_observation(
-            sample, self._job.tasks[domain], prediction.observation, failed, own=self._own.get(domain)
+            sample,
+            self._job.tasks[domain],
+            prediction.observation,
+            failed,
+            epoch=prediction.epoch,
+            own=self._own.get(domain),
         )
 
 

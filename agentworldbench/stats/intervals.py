@@ -84,7 +84,7 @@ def clustered(estimate: float | None, samples: Sequence[Sampled]) -> Interval | 
     se = sqrt(count / (count - 1)) * length / len(samples)
     if is_nothing(se, (value for _, value in samples)):
         return Interval(method="clustered", clusters=count, flags=("no_spread",))
-    return _around(estimate, se, count - 1, count, "clustered")
+    return around(estimate, se, count - 1, count, "clustered")
 
 
 def stratified(
@@ -111,7 +111,7 @@ def stratified(
         if part.se is not None and part.df is not None
     ]
     whole = hypot(*(se for se, _ in terms))
-    return _around(estimate, whole, satterthwaite(terms), clusters, "stratified", flags)
+    return around(estimate, whole, satterthwaite(terms), clusters, "stratified", flags)
 
 
 def of_strata(estimate: float | None, strata: Iterable[Sequence[Sampled]]) -> Interval | None:
@@ -143,7 +143,7 @@ def few(df: float) -> tuple[Flag, ...]:
     return ("few_clusters",) if df < FEW - 1 else ()
 
 
-def _around(
+def around(
     estimate: float,
     se: float,
     df: float,

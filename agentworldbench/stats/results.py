@@ -8,12 +8,12 @@ any scored sample makes macro not available. Intervals stand beside totals and r
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from agentworldbench.records import Record, Usage
-from agentworldbench.run_record import JudgeRecord, PredictSection, SelectionRecord, judge_names
+from agentworldbench.run_record import Grown, JudgeRecord, PredictSection, SelectionRecord, judge_names
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Intervals
 
@@ -21,9 +21,14 @@ Scores = dict[str, float | None]
 """`total` and the five dimensions, 0-100."""
 
 
-class Block(Record):
+class Block(Grown):
     """Scores of one domain, or of all, for one judge. `asked` leaves out samples still to be asked;
-    `intervals` are those of the total."""
+    `intervals` are those of the total, `rerun` those of the same samples answered and judged again.
+
+    With several epochs or repeats `coverage` is the share of predictions that have a score.
+    """
+
+    LATER: ClassVar = ("rerun",)
 
     samples: int
     asked: int
@@ -33,14 +38,18 @@ class Block(Record):
     exclude: Scores
     floor: Scores
     intervals: Intervals = Intervals()
+    rerun: Intervals = Intervals()
 
 
-class Reading(Record):
+class Reading(Grown):
     """One judge's scores when all stored replies are read by one set of rules.
 
     `failures` counts by domain and class what kept a sample from a score: `prediction`, `judge`, and
-    under `pending` the samples not asked yet.
+    under `pending` the samples not asked yet. With several epochs or repeats it counts predictions; one with a
+    valid verdict among its repeats has not failed.
     """
+
+    LATER: ClassVar = ("macro_rerun",)
 
     domains: dict[str, Block]
     failures: dict[str, dict[str, dict[str, int]]]
@@ -48,6 +57,7 @@ class Reading(Record):
     macro_exclude: Scores
     macro_floor: Scores
     macro_intervals: Intervals = Intervals()
+    macro_rerun: Intervals = Intervals()
 
 
 class FromCache(Record):
@@ -150,13 +160,16 @@ class Skill(Record):
     intervals: Intervals = Intervals()
 
 
-class RuleResults(Record):
+class RuleResults(Grown):
     """Rule metrics by domain, and the rule score (mean of a sample's applicable primary metrics).
 
     `macro` is the plain mean of the domains and `micro` the mean over samples, for every metric and
     under the name `rule_score` for the score; macro runs over the domains that have the metric. `unread`
-    holds the domains with predictions that could not be read. `intervals` are those of the rule scores.
+    holds the domains with predictions that could not be read. `intervals` are those of the rule scores, `rerun`
+    those of the same samples answered again.
     """
+
+    LATER: ClassVar = ("rerun", "macro_rerun", "micro_rerun")
 
     metrics: dict[str, dict[str, MetricMean]]
     score: dict[str, MetricMean]
@@ -168,11 +181,14 @@ class RuleResults(Record):
     micro_intervals: Intervals = Intervals()
     skill: dict[str, Skill] = Field(default_factory=dict)
     overall_skill: Skill = Skill()
+    rerun: dict[str, Intervals] = Field(default_factory=dict)
+    macro_rerun: Intervals = Intervals()
+    micro_rerun: Intervals = Intervals()
 
 
 class PredictionResults(Record):
-    """How the asking went: counts by domain, failures by domain and class (with an example of each),
-    notes, spending. `shortened` counts the samples whose history lost its oldest turns, `less_room`
+    """How the asking went: counts by domain (each sample once an epoch), failures by domain and class (with an
+    example of each), notes, spending. `shortened` counts the samples whose history lost its oldest turns, `less_room`
     the answers asked for with fewer tokens than the run asks for."""
 
     samples: dict[str, int]
@@ -188,12 +204,14 @@ class PredictionResults(Record):
     from_cache: FromCache = FromCache()
 
 
-class Results(Record):
+class Results(Grown):
     """All numbers of a run. `complete` is False while selected samples have not been asked.
 
     `warnings` say what may have changed the numbers unseen: a server that changed, cut answers. `task_files`
     holds the hash of each task file, `own_metrics` those of the Python files with metrics of a user's own.
     """
+
+    LATER: ClassVar = ("epochs", "repeats")
 
     schema_version: Literal[1] = 1
     protocol: str
@@ -209,6 +227,8 @@ class Results(Record):
     made_by: str
     made_at: str
     warnings: tuple[str, ...] = ()
+    epochs: int = 1
+    repeats: dict[str, int] = Field(default_factory=dict)
 
     @property
     def model(self) -> str:
