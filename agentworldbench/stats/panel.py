@@ -6,20 +6,7 @@ counts they rest on.
 
 Averages are taken in this order: the repeats of a judge, the judges, the epochs, the samples. Repeats come first so that
 a judge who fails more often weighs no less than the others, judges before epochs because a panel stands for one
-verdict on one prediction. Each column (the total and the five dimensions) is combined by itself: the total of a
-median panel is the median of the judges' totals, not the mean of five medians.
-
-What failures do depends on whose they are.
-
-- A failed verdict is the judge's. Repeats and judges measure one and the same prediction, so the others stand for
-  it: it is left out while at least `least` judges have a valid verdict, and counted (`verdicts_failed`, `short`).
-  With fewer judges the prediction has no score, which counts like a failed one.
-- A failed prediction is the model's. Epochs are draws of the model and none stands for another: under `floor`
-  it counts 0 among the sample's epochs, under `exclude` it is left out, and with it a sample that has no other.
-
-With one judge, one repeat and one epoch this is the rule for single verdicts. What has not been asked yet lowers
-the coverage and no mean; a prediction that waits for a verdict has no score yet, so that the panel is the same
-for all.
+verdict on one prediction. With one judge, one repeat and one epoch this is the rule for single verdicts.
 """
 
 from __future__ import annotations
@@ -119,6 +106,9 @@ class PanelBlock(Record):
 def panel_values(panel: Panel, verdicts: Mapping[tuple[str, int], Values | None]) -> dict[str, float] | None:
     """The panel's values of one prediction, 1 to 5; None where fewer than `least` judges have a valid verdict.
 
+    Each column (the total and the five dimensions) is combined by itself: the total of a median panel is the
+    median of the judges' totals, not the mean of five medians.
+
     A column that fewer than `least` judges gave has no value. Raises ValueError for a verdict that is not the
     panel's.
     """
@@ -137,7 +127,15 @@ def panel_values(panel: Panel, verdicts: Mapping[tuple[str, int], Values | None]
 
 
 def panel_score(panel: Panel, epochs: Iterable[Judged]) -> PanelScore:
-    """The score of one sample from all its epochs."""
+    """The score of one sample from all its epochs. What failures do depends on whose they are.
+
+    A failed verdict is the judge's. Repeats and judges measure one and the same prediction, so the others stand
+    for it: it is left out while at least `least` judges have a valid verdict, and counted. With fewer judges the
+    prediction has no score, which counts like a failed one. A failed prediction is the model's. Epochs are draws
+    of the model and none stands for another: under `floor` it counts 0 among the sample's epochs, under `exclude`
+    it is left out, and with it a sample that has no other. A prediction that waits for a verdict has no score yet,
+    so that the panel is the same for all.
+    """
     counts = PanelCounts()
     scored: list[dict[str, float]] = []
     decided = 0

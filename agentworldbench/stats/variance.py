@@ -4,15 +4,9 @@ In: one domain's scores of single verdicts, each with trajectory, turn, generati
 `Components`, the variance that each of these adds to a verdict's score and its share of all; from them
 `predicted_se`, the standard error of the mean for other numbers of each.
 
-Estimated by Henderson's method I [Henderson 1953; Searle, Casella & McCulloch 1992, chapter 5], which needs no
-normal distribution and no balance: sums of squares are set equal to what they are on average, as
-
-    score = mean + trajectory + turn + generation + judge + judge by turn + judge by generation + rest
-
-gives them, all effects random and independent. Turns lie in trajectories and generations in turns, judges are
-crossed with them, repeats of a judge differ by the rest. What a design cannot tell apart (with one judge "turn"
-and "judge by turn", with one repeat "judge by generation" and the rest) is estimated as one component. The
-estimates are unbiased before negative ones are set to 0, and far from exact: see `Component`.
+Turns lie in trajectories and generations in turns, judges are crossed with them, repeats of a judge differ by the
+rest. What a design cannot tell apart (with one judge "turn" and "judge by turn", with one repeat "judge by
+generation" and the rest) is estimated as one component.
 """
 
 from __future__ import annotations
@@ -146,6 +140,14 @@ def predicted_half(components: Components, design: Design) -> float | None:
 
 def variance_components(name: str, scores: Iterable[Score]) -> Components:
     """The components of one domain's scores; `name` seeds the draws behind the intervals.
+
+    Henderson's method I [Henderson 1953; Searle, Casella & McCulloch 1992, chapter 5], which needs no normal
+    distribution and no balance: sums of squares are set equal to what they are on average, as
+
+        score = mean + trajectory + turn + generation + judge + judge by turn + judge by generation + rest
+
+    gives them, all effects random and independent. The estimates are unbiased before negative ones are set to 0,
+    and far from exact: see `Component`.
 
     Domains are analysed apart: pooled, what differs between them would count as difference of trajectories.
     """
