@@ -28,8 +28,8 @@ from agentworldbench.yamlfile import did_you_mean, load_yaml
 MetricName = Literal[
     "exact_match", "masked_exact_match", "line_f1", "rouge_l", "length_ratio", "change_f1", "noop_match",
     "active_change_f1", "node_f1", "page_identity", "focus_match", "value_match", "bounds_iou",
-    "status_match", "schema_f1", "value_f1", "order_match",
-    "prompt_match", "echo_match", "status_class", "output_line_f1", "interactive_state",
+    "status_match", "schema_f1", "value_f1", "payload_rouge_l", "order_match",
+    "prompt_match", "echo_match", "status_class", "output_line_f1", "output_rouge_l", "interactive_state",
     "numbered_line_f1", "exit_code_match", "test_counts_match", "diff_f1",
     "url_f1", "host_f1", "title_f1", "snippet_rouge_l", "fact_f1", "count_match",
 ]  # fmt: skip

@@ -8,10 +8,12 @@ rows; which metric must see which damage stands in `cases/metrics/damage.yaml`.
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 import yaml
@@ -20,12 +22,14 @@ from hypothesis import strategies as st
 
 from agentworldbench.dataset import open_dataset
 from agentworldbench.models.baseline import copy_last
-from agentworldbench.prompts import reference_observation
+from agentworldbench.prompts import action_text, reference_observation
 from agentworldbench.records import OFFICIAL_DOMAINS, Sample
+from agentworldbench.render.names import domain_name
 from agentworldbench.resources import mini_folder
 from agentworldbench.scoring.metrics import score_observation
 from agentworldbench.scoring.metrics.facts import normalise
-from agentworldbench.task import load_tasks
+from agentworldbench.scoring.metrics.keystrokes import typed
+from agentworldbench.task import METRIC_NAMES, load_tasks
 from tests.helpers.official_folder import make_official_folder
 from tools.damage import OPERATORS, STATUS, STRENGTHS, mean, rule_score, scenes, scored
 from tools.make_ordering_table import LEAST_GAP, PAGE, faults, page
@@ -183,6 +187,43 @@ def test_rule_scores_fall_in_the_wanted_order(domain: str) -> None:
     assert slip is not None and padded is not None and empty is not None
     assert 0.0 <= empty < slip < 100.0 == rule_score(domain, "empty", 0)
     assert padded <= 100 - LEAST_GAP
+
+
+def bare(sample: Sample) -> str:
+    """The form of an answer with nothing in it that would have to be known: a success, the keys behind the last prompt."""
+    if sample.ref.domain == "mcp":
+        part = {"type": "text", "text": "ok", "annotations": None, "meta": None}
+        result = {"meta": None, "content": [part], "structuredContent": None, "isError": False}
+        return json.dumps({"type": "text", "text": json.dumps(result), "annotations": None, "meta": None})
+    task = TASKS["terminal"]
+    prompt = copy_last(sample, task).rstrip().rpartition("\n")[2] or "root@host:/app#"
+    keys = typed(action_text(sample.action, task)).lines
+    return "\n".join([*(f"{prompt} {line}" for line in keys), prompt])
+
+
+@pytest.mark.parametrize("domain", ["mcp", "terminal"])
+def test_the_bare_form_of_an_answer_earns_little(domain: str) -> None:
+    """Most calls succeed and most prompts come back: that much is right, and no more."""
+    means = []
+    for sample in mini(domain):
+        found = values(sample, bare(sample))
+        means.append(fmean(found[name] for name in TASKS[domain].primary if name in found))
+    assert 0.2 < fmean(means) < 0.3
+
+
+def test_the_table_in_the_docs_is_that_of_the_tasks() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    table = page.partition("## Which metric stands where")[2].partition("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n") if line[:2] == "| "
+    ]
+    assert rows[0] == ["metric", *map(domain_name, OFFICIAL_DOMAINS)]
+    shown = {name.strip("`"): marks for name, *marks in rows[1:]}
+    assert list(shown) == list(METRIC_NAMES)
+    for index, domain in enumerate(OFFICIAL_DOMAINS):
+        marks = {name: cells[index] for name, cells in shown.items()}
+        assert {name for name, mark in marks.items() if mark} == set(TASKS[domain].metrics), domain
+        assert {name for name, mark in marks.items() if mark == "**P**"} == set(TASKS[domain].primary), domain
 
 
 def test_statuses_are_exchanged_in_some_rows() -> None:

@@ -225,6 +225,7 @@ def test_the_reference_is_right_on_every_bundled_row() -> None:
         "echo_match": 34,
         "status_class": 40,
         "output_line_f1": 40,
+        "output_rouge_l": 37,
         "interactive_state": 16,
     }
 

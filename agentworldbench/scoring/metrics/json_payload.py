@@ -26,6 +26,8 @@ Leaf = tuple[str, str, Any]
 
 _PART_KEYS: Final = {"type", "text", "annotations", "meta", "_meta", "error"}
 _RESULT_KEYS: Final = {"content", "structuredContent", "isError", "meta", "_meta"}
+_WRAPPED: Final = {"result", "content"}
+"""Keys under which servers put what is no object into structured content."""
 _FENCE: Final = re.compile(r"```\w{0,10}\n(.*)\n```", re.DOTALL)
 _TYPES: Final[dict[type, str]] = {
     dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number",
@@ -221,7 +223,7 @@ def flatten(value: Any, root: str = "") -> Flat:
         kind = type_name(node)
         schema.add((path, kind))
         if kind == "object" and node:
-            todo.extend((_below(path, f".{key}" if path else key), inner) for key, inner in node.items())
+            todo.extend((_below(path, _step(key, path)), inner) for key, inner in node.items())
         elif kind == "array" and node:
             below = _below(path, "[]")
             flat.lists.append((below, node))
@@ -247,6 +249,13 @@ def _plain(node: Any) -> Any:
     return "nan" if node != node else node
 
 
+def _step(key: str, path: str) -> str:
+    """What a key adds to a path; one with signs of paths in it is quoted, so that `{"a.b": 1}` is not `{"a": {"b": 1}}`."""
+    if not key or "." in key or "[" in key:
+        key = json.dumps(key)
+    return f".{key}" if path else key
+
+
 def _below(path: str, step: str) -> str:
     """The path one step down; a very long one as a hash, so that deep nesting stays linear."""
     path += step
@@ -260,6 +269,10 @@ def _merged(payload: Payload, structured: Any) -> Flat:
     choices = [structured]
     if isinstance(structured, dict) and len(structured) == 1:
         choices.append(next(iter(structured.values())))
+    if payload.raw == "":
+        # Without content the structured part is the payload.
+        wrapped = isinstance(structured, dict) and len(structured) == 1 and structured.keys() <= _WRAPPED
+        return flatten(choices[-1] if wrapped else structured)
     flat = payload.flat
     if any(_same(choice, held) for choice in choices for held in (payload.value, payload.raw)):
         return flat

@@ -10,6 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 _ENVIRONMENT: Final = r"(?:\([^()\n]{1,40}\) ?){0,3}"
+_ENVIRONMENT_FRONT = re.compile(f"^{_ENVIRONMENT}")
 _SHELL = re.compile(
     rf"{_ENVIRONMENT}(?:"
     # user@host:dir$, [user@host dir]#, user@host dir %
@@ -76,7 +77,9 @@ def may_be_prompt(prompt: str) -> bool:
 
 
 def place(prompt: str) -> Place:
-    """User, host and directory of a prompt."""
+    """User, host and directory of a prompt, without the name of an environment (`(venv)`) in front."""
+    if (bare := _ENVIRONMENT_FRONT.sub("", prompt)) and is_shell(bare):
+        prompt = bare
     found = _SHELL.fullmatch(prompt)
     if found and found["user"]:
         return Place(found["user"], found["host"], (found["dir"] or "").strip())

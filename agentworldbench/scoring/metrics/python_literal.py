@@ -31,10 +31,11 @@ _LONGEST_INTEGER: Final = 4000
 
 @dataclass(slots=True)
 class _Open:
-    """A bracket that is not closed yet; `call` is where a call's name begins."""
+    """A bracket that is not closed yet; `call` is where a call's name begins, `inner` marks all inside a call."""
 
     bracket: str
     call: int | None = None
+    inner: bool = False
     keys: list[str] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     due: bool = True  # a value may follow
@@ -58,7 +59,8 @@ def _read(token: re.Match[str], stack: list[_Open]) -> bool:
     opening, closing, mark, quoted, word, call = token.groups()
     here = stack[-1]
     if opening or call:
-        stack.append(_Open(opening or call, call=token.start(5) if call else None))
+        inner = here.inner or here.call is not None
+        stack.append(_Open(opening or call, call=token.start(5) if call else None, inner=inner))
         return True
     if closing:
         value = _closed(here, token, closing)
@@ -97,6 +99,9 @@ def _closed(here: _Open, token: re.Match[str], closing: str) -> Any:
     """What stood in the bracket; None where it was another one or a value is missing."""
     if _PAIRS.get(here.bracket) != closing:
         return None
+    if here.inner:
+        # The text of the whole call is kept; that of each part would make nested calls quadratic.
+        return ""
     if here.call is not None:
         return " ".join(token.string[here.call : token.end()].split())
     if here.bracket == "{" and (here.keys or not here.values):

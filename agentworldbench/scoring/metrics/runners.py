@@ -2,7 +2,7 @@
 
 In: the text of an observation. Out: one line of plain text for each summary, without durations, such as
 `pytest failed=1 passed=4`. Known: pytest, unittest, jest, vitest, mocha, node, bun, go test, cargo, maven,
-gradle, dotnet, ctest, phpunit, rspec.
+gradle, dotnet, ctest, phpunit, rspec, nextest, minitest, sympy, Playwright. Colours do not count.
 """
 
 from __future__ import annotations
@@ -15,22 +15,31 @@ from typing import Final
 _SHORTEST: Final = 6
 _LONGEST: Final = 500
 """Characters of a line that may be a summary."""
+_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
+_DIGIT = re.compile(r"\d")
 _FIELD = re.compile(r"(\d{1,9}) ([a-z]{2,12})")
 _SINGULAR: Final = {"errors": "error", "warnings": "warning", "examples": "example", "failures": "failure"}
 
 _PYTEST = re.compile(
-    r"=* ?((?:\d{1,9} [a-z]{4,12}, ){0,10}\d{1,9} [a-z]{4,12}|no tests ran) in \d{1,6}(?:\.\d{1,6})?s(?: \([\d:]{1,12}\))? ?=*"
+    r"=* ?((?:\d{1,9} (?:subtests )?[a-z]{4,12}, ){0,10}\d{1,9} (?:subtests )?[a-z]{4,12}|no tests ran) in \d{1,6}(?:\.\d{1,6})?s(?: \([\d:]{1,12}\))? ?=*"
 )
 _UNITTEST = re.compile(r"Ran (\d{1,9}) tests? in .{1,20}")
 _UNITTEST_END = re.compile(r"(OK|FAILED|NO TESTS RAN)(?: \(([a-z =,\d]{1,120})\))?")
 _JAVASCRIPT = re.compile(
-    r" *(Test Suites|Test Files|Tests):? +((?:\d{1,9} [a-z]{2,12}(?:, | \| )?){1,8}) ?(?:\((\d{1,9})\))?"
+    r" *(Test Suites|Test Files|Tests):? +((?:\d{1,9} [a-z]{2,12}(?:, | \| | )?){1,8}) ?(?:\((\d{1,9})\))?"
 )
-_ALONE = re.compile(r"(?:ℹ|#)? *(\d{1,9} (?:passing|failing|pending|pass|fail|skip)|(?:tests|pass|fail|skipped|todo|cancelled) \d{1,9})(?: \([\d.]{1,10} ?m?s\))?")  # fmt: skip
+_ALONE = re.compile(r"(?:ℹ|#)? *(\d{1,9} (?:passing|failing|pending|pass|fail|skip)|(?:tests|pass|fail|skipped|todo|cancelled) \d{1,9}|\d{1,9} passed(?= \())(?: \([\d.]{1,10} ?(?:m?s|m)\))?")  # fmt: skip
 _GO_TEST = re.compile(r" *--- (PASS|FAIL|SKIP): ")
-_GO_PACKAGE = re.compile(r"(ok|FAIL|\?) {0,4}\t(\S{1,200})(?:\t.{0,200})?")
+_GO_PACKAGE = re.compile(
+    r"(ok|FAIL|\?)(?: {0,4}\t| {3,8})(\S{1,200})"
+    r"(?:(?:\t| {2,8})(?:\(cached\)|[\d.]{1,12}s|\[no test).{0,200}| \[(?:build|setup) failed\])?"
+)
 _CARGO = re.compile(r"test result: (ok|FAILED)\. ((?:\d{1,9} [a-z ]{4,12}(?:; )?){1,6}).{0,60}")
 _PLAIN: Final[dict[str, re.Pattern[str]]] = {
+    "pytest": re.compile(r"=* ?((?:\d{1,9}/)?\d{1,9} tests? collected(?: \(\d{1,9} deselected\))?(?:, \d{1,9} errors?)?|no tests collected(?: \(\d{1,9} deselected\))?) in [\d.]{1,10}s ?=*"),
+    "nextest": re.compile(r" *Summary \[.{1,20}\] (\d{1,9} tests? run: \d{1,9} passed(?: \([^)]{1,40}\))?(?:, \d{1,9} [a-z ]{4,12}){0,4})"),
+    "sympy": re.compile(r"=* ?tests finished: ((?:\d{1,9} [a-z ]{4,20}, ){1,8})in [\d.]{1,10} seconds ?=*"),
+    "minitest": re.compile(r"(\d{1,9} runs, \d{1,9} assertions, \d{1,9} failures, \d{1,9} errors, \d{1,9} skips)"),
     "maven": re.compile(r"(?:\[\w{1,8}\] )?(Tests run: \d{1,9}, Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})(?:, .{0,200})?"),
     "gradle": re.compile(r"(\d{1,9} tests? completed(?:, \d{1,9} [a-z]{4,12}){0,4})"),
     "dotnet": re.compile(r" *(?:Passed|Failed|Skipped)! +- (Failed: +\d{1,9}, Passed: +\d{1,9}, Skipped: +\d{1,9}, Total: +\d{1,9}).{0,200}"),
@@ -45,6 +54,8 @@ def summaries(text: str) -> Counter[str]:
     found: Counter[str] = Counter()
     went: Counter[str] = Counter()
     ran: str | None = None
+    if "\x1b[" in text:
+        text = _COLOUR.sub("", text)
     for line in text.split("\n"):
         if ran and (end := _UNITTEST_END.fullmatch(line)):
             found[f"{ran} {end[1]} {end[2] or ''}"] += 1
@@ -91,7 +102,7 @@ def _alone(line: str) -> str | None:
 
 
 def _go_package(line: str) -> str | None:
-    found = _GO_PACKAGE.fullmatch(line) if "\t" in line else None
+    found = _GO_PACKAGE.fullmatch(line) if line.startswith(("ok", "FAIL", "?")) else None
     return f"go {found[1]} {found[2]}" if found else None
 
 
@@ -101,6 +112,8 @@ def _cargo(line: str) -> str | None:
 
 
 def _plain(line: str) -> str | None:
+    if not _DIGIT.search(line):
+        return None
     for name, pattern in _PLAIN.items():
         if found := pattern.fullmatch(line):
             return f"{name} {' '.join(found[1].split())}"

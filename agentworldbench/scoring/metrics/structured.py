@@ -17,6 +17,7 @@ from typing import Any, Final
 from agentworldbench.scoring.metrics.base import Metric, Unparsable
 from agentworldbench.scoring.metrics.facts import Facts
 from agentworldbench.scoring.metrics.json_payload import Leaf, NotJson, Payload, read_payload, text_lines
+from agentworldbench.scoring.metrics.text import rouge_of, tokens
 from agentworldbench.scoring.metrics.tool_status import status
 
 _REF: Final = re.compile(r" ?\[ref=[\w-]+\]")
@@ -44,6 +45,9 @@ def status_match(facts: Facts, prediction: str) -> float | Unparsable:
         ]
     elif isinstance(predicted, NotJson):
         return Unparsable(predicted.reason)
+    elif reference.envelope and not predicted.envelope:
+        # An object alone does not say how a call ended: the call itself, echoed, is one.
+        return Unparsable("not in the envelope of a result")
     else:
         pair = [status(predicted, prediction), status(reference, facts.reference)]
     return float(pair[0] == pair[1])
@@ -67,6 +71,30 @@ def value_f1(facts: Facts, prediction: str) -> float | Unparsable:
     common = (reference & predicted).total()
     common += _near(reference - predicted, predicted - reference, facts.task.structured.tolerance)
     return 2 * common / (reference.total() + predicted.total())
+
+
+def _payload_tokens(facts: Facts, text: str) -> list[str]:
+    """Tokens of the payload as it was printed; of the whole text where no envelope can be opened."""
+    payload = facts.once(read_payload, text)
+    if isinstance(payload, NotJson):
+        return facts.once(tokens, text)
+    if payload.raw is not None and payload.raw.strip():
+        return facts.once(tokens, payload.raw)
+    value = payload.value or payload.structured
+    items = value if isinstance(value, list) else [value]
+    return facts.once(
+        tokens, "\n".join(item if isinstance(item, str) else _dumped(item, False) for item in items)
+    )
+
+
+def has_payload_tokens(facts: Facts) -> bool:
+    """`payload_rouge_l` applies where the payload of the reference has a token."""
+    return bool(_payload_tokens(facts, facts.reference))
+
+
+def payload_rouge_l(facts: Facts, prediction: str) -> float:
+    """ROUGE-L of the payloads: envelopes are alike in all results and would lift every score."""
+    return rouge_of(_payload_tokens(facts, facts.reference), _payload_tokens(facts, prediction))
 
 
 def has_ordered_lists(facts: Facts) -> bool:
@@ -102,7 +130,7 @@ def _comparable(reference: Payload, predicted: Payload) -> tuple[Counter[Leaf], 
     """
     if isinstance(reference.value, str) != isinstance(predicted.value, str):
         texts = reference.raw, predicted.raw
-        if None not in texts:
+        if all(texts):
             one, other = (Counter(("", "string", line) for line in text_lines(text or "")) for text in texts)
             return one, other
     return reference.flat.leaves, predicted.flat.leaves
@@ -154,9 +182,9 @@ def _items(facts: Facts, payload: Payload) -> list[str]:
     return facts.mask("\n".join(_dumped(item) for item in items[:_MOST_ITEMS])).split("\n") if items else []
 
 
-def _dumped(item: Any) -> str:
+def _dumped(item: Any, sort_keys: bool = True) -> str:
     try:
-        return json.dumps(item, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(item, sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"))
     except RecursionError:
         return "nested too deeply"
 
@@ -165,5 +193,6 @@ METRICS: Final[dict[str, Metric]] = {
     "status_match": Metric(status_match),
     "schema_f1": Metric(schema_f1, is_structured),
     "value_f1": Metric(value_f1, is_structured),
+    "payload_rouge_l": Metric(payload_rouge_l, has_payload_tokens),
     "order_match": Metric(order_match, has_ordered_lists),
 }

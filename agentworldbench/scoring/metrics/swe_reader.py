@@ -1,8 +1,8 @@
 """Reads what a coding agent's tools answer: numbered lines, exit codes, diffs.
 
 In: the text of an observation. Out: multisets of facts as plain text, or the exit code. Numbered lines are
-those of file reads (`     1→`, `cat -n`), of searches (`path:12:`, `12:`, `L12:`) and of messages that name
-a place (`path:12: in f`). Extraction cuts the first line's indentation, so indentation before a number is
+those of file reads (`     1→`, `cat -n`), of searches (`path:12:`, `12:`, also below a line that is a path, `L12:`)
+and of messages that name a place (`path:12: in f`). Extraction cuts the first line's indentation, so indentation before a number is
 nothing. Every step is linear in the text.
 """
 
@@ -21,39 +21,60 @@ _AT_PATH = re.compile(r"([^\s:]{1,300}):(\d{1,9}):(.*)", re.DOTALL)
 _NEAR_PATH = re.compile(r"(\S{1,300}?)-(\d{1,9})-(.*)", re.DOTALL)
 _AT = re.compile(r"([1-9]\d{0,8}):(?!\d\d\b)(.*)", re.DOTALL)
 _NEAR = re.compile(r"([1-9]\d{0,8})-(?!\d)(.*)", re.DOTALL)
+_PATH = re.compile(r"[\w@./+-]{1,200}\.\w{1,10}|[\w@.+-]{0,60}/[\w@./+-]{1,200}")
+"""A line that is nothing but a path: in some searches the heading of its hits."""
 _UNDER_FILE = re.compile(r"L(\d{1,9}): ?(.*)", re.DOTALL)
 
 
 def numbered_lines(text: str) -> Counter[str]:
     """Multiset of (path where one is named, line number, line)."""
-    found: Counter[str] = Counter()
-    paths: set[str] = set()
-    path, searched = "", False
+    reader = _LineReader()
     for line in text.removeprefix(_HEADING).replace(f"\n{_HEADING}", "\n").split("\n"):
         if line.startswith("File: "):
-            path = line[6:].strip()
-        elif not _DIGIT.search(line):
-            continue
-        elif listed := _LISTED.fullmatch(line):
-            found[_fact("", listed[1], listed[2])] += 1
+            reader.path = line[6:].strip()
+        elif _DIGIT.search(line):
+            reader.read(line)
+        if not _NEAR.match(line):
+            reader.above = line
+    return reader.facts
+
+
+class _LineReader:
+    """Takes the lines of a text that hold a digit, one by one."""
+
+    def __init__(self) -> None:
+        self.facts: Counter[str] = Counter()
+        self.path = ""
+        self.above = ""
+        """The last line that shows no surroundings of a hit."""
+        self._hit_in = ""
+        self._paths: set[str] = set()
+        self._searched = False
+
+    def read(self, line: str) -> None:
+        if listed := _LISTED.fullmatch(line):
+            self._add("", *listed.groups())
         elif (at := _AT_PATH.fullmatch(line)) and ("." in at[1] or "/" in at[1]):
-            paths.add(at[1])
-            found[_fact(*at.groups())] += 1
+            self._paths.add(at[1])
+            self._add(*at.groups())
         elif under := _UNDER_FILE.fullmatch(line):
-            found[_fact(path, *under.groups())] += 1
+            self._add(self.path, *under.groups())
         elif plain := _AT.fullmatch(line):
-            searched = True
-            found[_fact("", *plain.groups())] += 1
-        elif paths and (near := _NEAR_PATH.fullmatch(line)) and near[1] in paths:
+            self._searched = True
+            self._add(self._below_heading(), *plain.groups())
+        elif self._paths and (near := _NEAR_PATH.fullmatch(line)) and near[1] in self._paths:
             # The lines that grep shows around a match.
-            found[_fact(*near.groups())] += 1
-        elif searched and (around := _NEAR.fullmatch(line)):
-            found[_fact("", *around.groups())] += 1
-    return found
+            self._add(*near.groups())
+        elif self._searched and (around := _NEAR.fullmatch(line)):
+            self._add(self._below_heading(), *around.groups())
 
+    def _below_heading(self) -> str:
+        if _PATH.fullmatch(self.above):
+            self._hit_in = self.above
+        return self._hit_in
 
-def _fact(path: str, number: str, line: str) -> str:
-    return f"{path}:{number.lstrip('0')}:{line}"
+    def _add(self, path: str, number: str, line: str) -> None:
+        self.facts[f"{path}:{number.lstrip('0')}:{line}"] += 1
 
 
 _CODE: Final = r"(-?\d{1,10}|\(?none\)?|null)"

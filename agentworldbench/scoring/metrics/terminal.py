@@ -7,6 +7,7 @@ prediction of a screen that is not blank is unparsable.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from agentworldbench.scoring.metrics.base import Metric, Unparsable
@@ -16,8 +17,10 @@ from agentworldbench.scoring.metrics.keystrokes import Typed, typed
 from agentworldbench.scoring.metrics.prompts import Place, place
 from agentworldbench.scoring.metrics.screen import FILLER, Screen, ScreenReader, display, last_line
 from agentworldbench.scoring.metrics.screen_state import state_of
+from agentworldbench.scoring.metrics.text import rouge_of, tokens
 
 BLANK: Final = Unparsable("the predicted screen is blank")
+_PRINTED: Final = frozenset({"output"})
 
 
 def _typed(facts: Facts) -> Typed:
@@ -83,7 +86,7 @@ def echo_match(facts: Facts, prediction: str) -> float:
 
 
 def _statuses(screen: Screen) -> Counter[tuple[str, frozenset[str]]]:
-    """Each command and the kinds of error in the output below it; nothing stands for success."""
+    """Each command and what it came to."""
     parts: list[tuple[str, list[str]]] = [("", [])]
     begun = set(screen.commands())
     for index in sorted({*begun, *screen.output()}):
@@ -93,37 +96,60 @@ def _statuses(screen: Screen) -> Counter[tuple[str, frozenset[str]]]:
             parts[-1][1].append(screen.lines[index])
     # What stands above the first command belongs to an earlier one, if anything does.
     return Counter(
-        (command, error_kinds(lines) | exit_code_kind(command, lines))
-        for command, lines in (parts if parts[0][1] else parts[1:])
+        (command, _outcome(command, lines)) for command, lines in (parts if parts[0][1] else parts[1:])
     )
 
 
+def _outcome(command: str, lines: Sequence[str]) -> frozenset[str]:
+    """The kinds of error in the output of a command; without one whether it printed anything.
+
+    A command that succeeds in silence is told apart: else whoever echoes the keys alone would have most of them right.
+    """
+    return error_kinds(lines) | exit_code_kind(command, lines) or (_PRINTED if lines else frozenset())
+
+
 def status_class(facts: Facts, prediction: str) -> float | Unparsable:
-    """F1 of (command, kinds of error below it); of the whole screen where the reference echoes no command."""
+    """F1 of (command, what it came to); of the whole screen where the reference echoes no command."""
     if _blank(facts, prediction) and not _blank(facts, facts.reference):
         return BLANK
     reference, predicted = _screen(facts, facts.reference), _screen(facts, prediction)
     if not reference.echoes:
-        kinds = [
-            error_kinds([screen.lines[index] for index in screen.output()])
+        outcomes = [
+            _outcome("", [screen.lines[index] for index in screen.output()])
             for screen in (reference, predicted)
         ]
-        return float(kinds[0] == kinds[1])
+        return float(outcomes[0] == outcomes[1])
     if not predicted.echoes:
         return 0.0
     return multiset_f1(_statuses(predicted), _statuses(reference))
 
 
-def _output(facts: Facts, text: str) -> Counter[str]:
+def _output(facts: Facts, text: str) -> list[str]:
     masked = _masked(facts, text)
-    return Counter(masked[index] for index in _screen(facts, text).output() if masked[index] != FILLER)
+    return [masked[index] for index in _screen(facts, text).output() if masked[index] != FILLER]
 
 
 def output_line_f1(facts: Facts, prediction: str) -> float | Unparsable:
     """F1 of the masked lines that programs wrote: neither echoes nor bare prompts. None in both is 1."""
     if _blank(facts, prediction) and not _blank(facts, facts.reference):
         return BLANK
-    return multiset_f1(_output(facts, prediction), _output(facts, facts.reference))
+    return multiset_f1(Counter(_output(facts, prediction)), Counter(_output(facts, facts.reference)))
+
+
+def _output_tokens(facts: Facts, text: str) -> list[str]:
+    return facts.once(tokens, "\n".join(_output(facts, text)))
+
+
+def prints_words(facts: Facts) -> bool:
+    """`output_rouge_l` applies where the output of the reference has a token."""
+    return bool(_output_tokens(facts, facts.reference))
+
+
+def output_rouge_l(facts: Facts, prediction: str) -> float | Unparsable:
+    """ROUGE-L of the masked output: the echo, which every model gets, is no part of it."""
+    if _blank(facts, prediction):
+        return BLANK
+    return rouge_of(_output_tokens(facts, facts.reference), _output_tokens(facts, prediction))
 
 
 def _state(facts: Facts, text: str) -> str:
@@ -154,5 +180,6 @@ METRICS: Final[dict[str, Metric]] = {
     "echo_match": Metric(echo_match, has_echo),
     "status_class": Metric(status_class),
     "output_line_f1": Metric(output_line_f1),
+    "output_rouge_l": Metric(output_rouge_l, prints_words),
     "interactive_state": Metric(interactive_state, is_interactive),
 }

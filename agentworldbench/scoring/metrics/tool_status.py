@@ -53,7 +53,7 @@ _TOOL: Final = re.compile(
     r"(?:#{1,4} (?:Result|Error)\n+)?(?:"
     r"<tool_use_error>|<error>|#{1,4} Error\b"
     r"|(?:[\w.]{1,60}(?:Error|Exception)|Error|fatal)(?::|\Z| \(| \d)"
-    r"|Error \w{1,20}ing\b[^\n]{0,300}:"
+    r"|Error (?!handling)\w{1,20}ing\b[^\n]{0,300}:"
     r"|(?:[a-z][\w-]{0,20} ){1,2}errors?(?::| \()"
     r"|(?-i:E[A-Z]{4,}): "
     r"|(?:Failed|Unable|Could not|Couldn't|Cannot|Can't)(?: to)? [a-z]"
@@ -120,8 +120,16 @@ def _says_error(answer: dict[str, Any]) -> bool:
         or (isinstance(error, str | dict) and bool(error))
         or (bool(errors) and not answer.get("data"))
         or {"message", "documentation_url"} <= answer.keys()
+        or _is_refusal(answer)
         or ("Exit Code" in answer and answer.get("Signal", "(none)") != "(none)")
     )
+
+
+def _is_refusal(answer: dict[str, Any]) -> bool:
+    """`{"code": …, "message": …, "data": {"status": 404}}`, as shops and blogs answer."""
+    data = answer.get("data")
+    code = data.get("status") if isinstance(data, dict) else None
+    return isinstance(code, int) and code >= 400 and {"code", "message"} <= answer.keys()
 
 
 def text_status(text: str) -> str:

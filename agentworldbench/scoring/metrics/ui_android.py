@@ -36,7 +36,7 @@ _LISTED = re.compile(r"\[ *\d{1,6}\] \| ")
 _NUMBERED = re.compile(r" *\d{1,6}\. ?([A-Za-z_$][\w.$]{0,120}):(?: |$)")
 _TREE = re.compile(r" *- ([A-Z][\w.$]{0,120})(?= [\w-]{1,40}=)")
 _ELEMENT = re.compile(
-    r"[ -]*(?:\d{1,6}[.:] )?<([a-z][\w-]{0,40})\b(?=[^>\n]*?\b(?:id=\d|bound_box=))([^>\n]*)>"
+    r"[ -]*(?:\d{1,6}[.:] )?<([a-z][\w-]{0,40})\b(?=[^>\n]*?\b(?:id=['\"]?\d|bound_box=|bounds=))([^>\n]*)>"
 )
 _BULLET = re.compile(r"[•*-] \*\*([^*:\n]{1,60}):?\*\*:? ?(.*)$")
 _ATTRIBUTE = re.compile(r'(?:^|(?<=" ))([a-z_-]{1,40})="')
@@ -138,16 +138,19 @@ def _branch(found: re.Match[str], rest: str) -> Node:
 
 
 def _element(found: re.Match[str], rest: str) -> Node:
-    """`<button id=3 bound_box=…>label</button>`; the id is an index."""
+    """`<button id=3 bound_box=…>label</button>`; the id is an index. Or `<node class="…" bounds="…" />`."""
     tag, pairs = found.group(1), _pairs(found.group(2))
     label = _TAG.sub(" ", rest.partition(f"</{tag}>")[0]).strip()
     attributes = {
         "text": label or pairs.get("text", ""),
-        "desc": pairs.get("alt", ""),
+        "res": pairs.get("resource-id", ""),
+        "desc": pairs.get("alt") or pairs.get("content-desc") or "",
         "hint": pairs.get("hint", ""),
     }
     words = [f"{name}={value}" for name, value in pairs.items()]
-    return _made(tag, attributes, words, pairs.get("bound_box", ""))
+    return _made(
+        pairs.get("class") or tag, attributes, words, pairs.get("bound_box") or pairs.get("bounds") or ""
+    )
 
 
 _NODES: Final = {_LISTED: _listed, _NUMBERED: _numbered, _TREE: _branch, _ELEMENT: _element}

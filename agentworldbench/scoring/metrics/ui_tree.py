@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentworldbench.scoring.metrics.base import Metric, Unparsable
+from agentworldbench.scoring.metrics.change import changed_f1
 from agentworldbench.scoring.metrics.facts import Facts, multiset_f1
 from agentworldbench.scoring.metrics.ui_android import read_phone
 from agentworldbench.scoring.metrics.ui_nodes import Reader, Screen, overlap
@@ -65,15 +66,12 @@ def nodes_changed(facts: Facts) -> bool:
 
 
 def active_change_f1(facts: Facts, prediction: str) -> Value:
-    """F1 of the nodes (role, name, value, state) that were added, else of those removed."""
+    """`changed_f1` of nodes (role, name, value, state)."""
     screen, before = _predicted(facts, prediction), _before(facts)
     if isinstance(screen, Unparsable):
         return screen
     assert before is not None, "active_change_f1 is applied only where a previous screen exists"
-    old, new, seen = before.facts, _reference(facts).facts, screen.facts
-    if added := new - old:
-        return multiset_f1(seen - old, added)
-    return multiset_f1(old - seen, old - new)
+    return changed_f1(before.facts, _reference(facts).facts, screen.facts)
 
 
 def shows_elements(facts: Facts) -> bool:
