@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentworldbench.dataset import open_dataset
+from agentworldbench.render.decoded import DEEPEST, decoded
 from agentworldbench.render.sample import FOLDED, LONGEST, sample_text, shown
 from agentworldbench.sources import resolve_source
 from tests.helpers.awb_command import HereAwb
@@ -93,10 +99,165 @@ def test_command_shows_what_was_asked_for(folder: Path, awb: HereAwb) -> None:
     assert both.out.index("━━ web/5/1 · turn 1 of 3") < both.out.index("━━ web/5/2 · turn 2 of 3")
 
 
-def test_unknown_samples_are_named(folder: Path, awb: HereAwb) -> None:
+def test_unknown_samples_are_named_as_they_were_typed(folder: Path, awb: HereAwb) -> None:
     done = awb("data", "show", folder, "web/5/7")
     assert done.code == 2
-    assert done.complaint.startswith("awb: --sample-id web/5/7: no such sample in this data; did you mean")
+    assert done.only_complaint.startswith("awb: web/5/7: no such sample in this data; did you mean 'web/5/")
+    limit = awb("data", "show", folder, "--limit", "x")
+    assert limit.only_complaint.startswith("awb: --limit: expected")
+
+
+def test_counts_for_programs(folder: Path, awb: HereAwb) -> None:
+    (folder / "provenance.json").write_text(
+        json.dumps(
+            {"domains": {"web": {"kind": "simulated", "recorded": "2026-01-02", "licence": "CC0-1.0"}}}
+        )
+    )
+    done = awb("data", "info", folder, "--json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    web = found["domains"].pop("web")
+    assert found == {
+        "schema_version": 1,
+        "data": f"folder {folder.name}",
+        "repository": None,
+        "revision": None,
+        "domains": {},
+        "flags": {},
+    }
+    content = (folder / "web_test.jsonl").read_bytes()
+    whole = [
+        len(ROW["system_str"])
+        + sum(map(len, ROW["prompt"][:turn]))
+        + sum(map(len, ROW["response"][: turn - 1]))
+        for turn in (1, 2)
+    ]
+    assert web.pop("origin")["licence"] == "CC0-1.0"
+    assert web.pop("prompt_tokens_estimated")["total"] > sum(whole) / 5
+    assert web == {
+        "rows": 2,
+        "trajectories": 1,
+        "tasks": 1,
+        "turns": {"least": 3, "most": 3},
+        "prompt_chars": {"total": sum(whole), "longest": max(whole)},
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "simulated": True,
+    }
+    assert "Data mini" in awb("data", "info", "mini", "-t", "web").out
+
+
+def test_flagged_rows_are_told_to_programs(tmp_path: Path, awb: HereAwb) -> None:
+    text = json.dumps({**ROW, "system_str": "\ud800"})
+    (tmp_path / "web_test.jsonl").write_text(text + "\n", encoding="utf-8")
+    found = json.loads(awb("data", "info", tmp_path, "--json").out)
+    assert found["flags"] == {"web/5/2": ["lone_surrogates_replaced"]}
+
+
+# --- prose and JSON ------------------------------------------------------------------------------
+
+
+def shown_with(folder: Path, width: int | None = None, **changes: Any) -> str:
+    (folder / "web_test.jsonl").write_text(json.dumps({**ROW, **changes}) + "\n", encoding="utf-8")
+    source = resolve_source(str(folder))
+    dataset = open_dataset(source.files, source.tasks)
+    return sample_text(dataset.load(dataset.refs[0]), source.tasks["web"], None, True, width)
+
+
+def test_prose_is_wrapped_and_nothing_else(folder: Path) -> None:
+    words = " ".join(f"word{number}" for number in range(60))
+    system = f"{words}\n  - {words}\n{'x' * 90}"
+    observed = [f"**Environment Observation:**\n{words}", f"**Environment Observation:**\n{words}"]
+    text = shown_with(folder, 50, system_str=system, response=observed)
+    prose, _, rest = text.partition("── Task")
+    lines = prose.splitlines()[2:]
+    assert max(len(line) for line in lines if "x" * 90 not in line) <= 50
+    assert "    " + "x" * 90 in lines, "a word longer than the line is not cut"
+    assert lines[-2].startswith("        word"), "a point of a list goes on below its text"
+    assert " ".join(" ".join(lines).split()) == " ".join(system.split())
+    assert rest.count(f"    {words}\n") == 2, "observations stand as they are"
+    assert f"    {words}\n" in shown_with(folder, None, system_str=system, response=observed)
+
+
+NESTED = {
+    "type": "text",
+    "text": json.dumps(
+        {"content": [{"text": json.dumps({"a": [1, "1"]})}, "two\nlines\n"], "isError": False}
+    ),
+    "annotations": None,
+    "meta": "null",
+    "empty": {},
+    "nothing": "",
+}
+APART = """\
+    type: text
+    text:
+      content:
+        - text:
+            a:
+              - 1
+              - "1"
+        -
+          two
+          lines
+      isError: false
+    annotations: null
+    meta: "null"
+    empty: {}
+    nothing: ""
+"""
+
+
+def test_json_in_json_is_taken_apart(folder: Path) -> None:
+    observed = f"**Environment Observation:**\n{json.dumps(NESTED)}"
+    text = shown_with(folder, response=[observed, observed])
+    assert text.count(APART) == 2
+    assert "── Turn 1: observation, JSON taken apart\n" in text
+    assert text.endswith(
+        f"── Turn 2: what came, {len(json.dumps(NESTED))} characters, JSON taken apart\n{APART}"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", '"a"', "{}", "[]", "{'a': 1}", '{"a": 1} and more', "[" * 9000, "a: b"]
+)
+def test_what_is_no_json_object_stays_as_it_is(text: str) -> None:
+    assert decoded(text) is None
+
+
+def test_json_nested_beyond_sense_is_shown_in_bounds() -> None:
+    lines = decoded("[" * 500 + "1" + "]" * 500)
+    assert lines is not None
+    assert len(lines) == 1
+    assert lines[0].count("- ") == DEEPEST + 1
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+)
+
+
+@settings(max_examples=60)
+@given(st.dictionaries(st.text(max_size=5), VALUES, min_size=1, max_size=4))
+def test_every_text_of_an_object_is_shown(value: dict[str, Any]) -> None:
+    lines = decoded(json.dumps(value))
+    assert lines is not None
+    shown_text = "\n".join(line.strip(" ") for line in lines)
+
+    def texts(one: Any) -> Iterator[str]:
+        if isinstance(one, dict):
+            for key, inner in one.items():
+                yield from (key, *texts(inner))
+        elif isinstance(one, list):
+            for inner in one:
+                yield from texts(inner)
+        elif isinstance(one, str) and not one.lstrip().startswith(("{", "[")):
+            yield one
+
+    for text in texts(value):
+        for line in text.split("\n"):
+            assert line.strip(" ") in shown_text or json.dumps(line, ensure_ascii=False)[1:-1] in shown_text
 
 
 def test_folders_may_say_where_they_come_from(folder: Path, awb: HereAwb) -> None:

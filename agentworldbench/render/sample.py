@@ -21,6 +21,8 @@ from agentworldbench.task import Task
 
 FOLDED: Final = 5
 """Lines shown of a long text where it is folded."""
+FOLDED_JSON: Final = 12
+"""The same of JSON that was taken apart, whose first lines are its envelope."""
 LONGEST: Final = 400
 """Characters shown of a line where it is folded."""
 INDENT: Final = "    "
@@ -68,7 +70,7 @@ def _observation(heading: str, text: str, most: int | None) -> Iterator[str]:
     if lines is None:
         yield from _part(heading, text, most)
     else:
-        yield from _part(f"{heading}, JSON taken apart", "\n".join(lines), most)
+        yield from _part(f"{heading}, JSON taken apart", "\n".join(lines), most and FOLDED_JSON)
 
 
 def _part(heading: str, text: str, most: int | None, width: int | None = None) -> Iterator[str]:
@@ -89,7 +91,8 @@ def _wrapped(line: str, width: int | None) -> list[str]:
     """The line in pieces that fit; those after the first stand as far in as the line does."""
     if width is None or len(line) <= width - len(INDENT):
         return [line]
-    margin = line[: len(line) - len(line.lstrip(" "))][: width // 2]
+    text = line.lstrip(" ")
+    margin = " " * min(len(line) - len(text) + 2 * text.startswith("- "), width // 2)
     return textwrap.wrap(
         line,
         max(width - len(INDENT), 20),
