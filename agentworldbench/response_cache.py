@@ -54,6 +54,10 @@ class CachedAnswer(Record):
     completion: Completion
 
 
+class _OtherFormatError(sqlite3.DatabaseError):
+    """The file was written by another version; says in which format."""
+
+
 class ResponseCache:
     """The cache in one folder. `tell` is given lines for the user, from any thread."""
 
@@ -167,8 +171,10 @@ class ResponseCache:
             file.execute(
                 "CREATE TABLE answers (key TEXT PRIMARY KEY, sha256 BLOB NOT NULL, body BLOB NOT NULL)"
             )
-        elif (mark, made) != (MARK, FORMAT):
-            raise sqlite3.DatabaseError("not a cache of this version of awb")
+        elif mark == MARK and made != FORMAT:
+            raise _OtherFormatError(made)
+        elif mark != MARK:
+            raise sqlite3.DatabaseError("no response cache")
         file.execute("COMMIT")
 
     def _read(self, file: sqlite3.Connection, key: str) -> CachedAnswer | None:
@@ -219,7 +225,9 @@ class ResponseCache:
         inode = self._inode
         self._close()
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        aside = self.path.with_name(f"{NAME}.damaged-{now}")
+        other = isinstance(problem, _OtherFormatError)
+        kind = f"format-{problem}" if other else "damaged"
+        aside = self.path.with_name(f"{NAME}.{kind}-{now}")
         try:
             if inode != self.path.stat().st_ino:
                 return
@@ -231,7 +239,12 @@ class ResponseCache:
         except OSError as refused:
             self._tell_once(f"{self.path}: damaged ({problem}), and cannot be moved ({refused.strerror})")
             return
-        self._tell(f"{self.path}: damaged ({problem}); set aside as {aside.name}, and a new one begun")
+        why = f"damaged ({problem})"
+        if other:
+            why = (
+                f"of another version of awb (it has format {problem}, this version reads and writes {FORMAT})"
+            )
+        self._tell(f"{self.path}: {why}; set aside as {aside.name}, and a new one begun")
 
     def _tell_once(self, line: str) -> None:
         if line not in self._told:

@@ -128,6 +128,23 @@ def test_another_server_and_other_weights_are_other_models(
             assert asked(other)["world"] == times * len(data.rows), entry
 
 
+def test_another_query_of_an_address_is_another_question_and_its_keys_are_not(
+    server: ScriptedServer, opts: dict[str, Any], data: Manifest, tmp_path: Path
+) -> None:
+    """Gateways choose a version or a deployment by it; some also take the key there."""
+    queries = ("", "?v=1", "?v=2", "?v=1&b=2", "?b=2&v=1&api-key=one", "?api-key=two&v=1&b=2", "?key=three")
+    asked_for = list[int]()
+    for number, query in enumerate(queries):
+        since = len(server.calls)
+        once = {**opts, "no_judge": True, "output": tmp_path / f"run-{number}"}
+        evaluate(**once | {"base_url": server.base_url + query})
+        asked_for.append(len(server.calls) - since)
+    every = len(data.rows)
+    assert asked_for == [every, every, every, every, 0, 0, 0]
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "cache").iterdir())
+    assert b"three" not in kept
+
+
 def test_an_address_in_the_environment_counts_too(
     server: ScriptedServer, data: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from agentworldbench.engine import retry as retry_module
+from agentworldbench.engine import standing
 from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress, spent
 from agentworldbench.engine.retry import Answer, ask, fatal_error
 from agentworldbench.engine.retry_table import RULES
-from agentworldbench.errors import AwbError, ConfigError, CredentialsError, EndpointError, QuotaError
+from agentworldbench.errors import AwbError, CredentialsError, EndpointError, QuotaError
 from agentworldbench.models import Connection, create_model
 from agentworldbench.records import TRANSIENT, Attempt, Failure, FailureKind, Usage
 from tests.helpers.asking import TASKS, make_request
@@ -176,74 +177,6 @@ def test_fatal_classes_raise_at_once(kind: str, time: VirtualTime) -> None:
     assert (requests, time.waits) == ([1], [])
 
 
-def test_an_endpoint_that_answered_once_may_come_back(time: VirtualTime) -> None:
-    limiter = Limiter(1)
-    asked(OK, limiter=limiter)
-    answer, model, _ = asked(fails("unreachable"), fails("unreachable"), OK, limiter=limiter)
-    assert answer.outcome == OK
-    assert len(model.requests) == 3
-
-
-@pytest.mark.parametrize("first", [OK, fails("provider_error", status=500), fails("bad_request", status=400)])
-def test_an_endpoint_that_vanished_for_good_stops_the_run(first: Any, time: VirtualTime) -> None:
-    limiter = Limiter(1)
-    asked(first, retries=0, limiter=limiter)
-    counted: list[int] = []
-    model = FakeModel(lambda request, number: counted.append(number) or fails("unreachable"))
-    with pytest.raises(EndpointError, match="is the server running"):
-        asyncio.run(ask(model, make_request(), limiter.slot(), 2, Progress()))
-    assert counted == [1, 2, 3]
-
-
-def test_a_model_that_refuses_all_stops_the_run_at_the_fifth(time: VirtualTime) -> None:
-    limiter = Limiter(1)
-    for _ in range(4):
-        answer, _, _ = asked(fails("bad_request", status=400), limiter=limiter)
-        assert isinstance(answer.outcome, Failure)
-    with pytest.raises(ConfigError, match="every request so far was refused: scripted bad_request; change"):
-        asked(fails("bad_request", status=400), limiter=limiter)
-
-
-def test_a_model_that_answers_some_may_refuse_any_number(time: VirtualTime) -> None:
-    limiter = Limiter(1)
-    for outcome in (*[fails("bad_request", status=400)] * 4, OK, *[fails("bad_request", status=400)] * 9):
-        asked(outcome, limiter=limiter)
-
-
-def test_a_replay_of_refusals_is_no_refusing_model() -> None:
-    limiter = Limiter(1)
-    for _ in range(9):
-        asked(fails("bad_request"), local=True, limiter=limiter)
-
-
-def test_an_answer_of_the_model_says_nothing_about_a_judge_at_the_same_endpoint(time: VirtualTime) -> None:
-    limiter = Limiter(1)
-    asked(OK, limiter=limiter)
-    judge = FakeModel(lambda request, number: fails("bad_request", status=400), name="judge")
-
-    async def run() -> None:
-        for _ in range(5):
-            await ask(judge, make_request(), limiter.slot(), 0, Progress())
-
-    with pytest.raises(ConfigError, match="model 'judge': every request"):
-        asyncio.run(run())
-
-
-def test_a_403_is_a_bad_key_before_any_answer_and_one_bad_request_after(time: VirtualTime) -> None:
-    limiter = Limiter(1)
-    forbidden = fails("authentication", status=403)
-    with pytest.raises(CredentialsError):
-        asked(forbidden, limiter=limiter)
-    asked(OK, limiter=limiter)
-    answer, model, _ = asked(forbidden, limiter=limiter)
-    assert isinstance(answer.outcome, Failure)
-    assert (answer.outcome.kind, answer.outcome.status) == ("bad_request", 403)
-    assert [attempt.outcome for attempt in answer.attempts] == ["bad_request"]
-    assert len(model.requests) == 1
-    with pytest.raises(CredentialsError):
-        asked(fails("authentication", status=401), limiter=limiter)
-
-
 @pytest.mark.parametrize(("name", "asks"), [("openai-api/m", True), ("baseline/empty", False)])
 def test_a_missing_model_asks_about_the_address_where_one_was_given(name: str, asks: bool) -> None:
     url = "http://127.0.0.1:9" if asks else None
@@ -276,7 +209,10 @@ def test_a_wish_for_an_instant_does_not_burn_the_attempts(wish: float, time: Vir
     assert sum(time.waits) >= 0.25 + 0.5 + 1
 
 
-def test_any_number_of_failures_in_a_row_is_lived_with(time: VirtualTime) -> None:
+def test_any_number_of_failures_in_a_row_is_lived_with(
+    time: VirtualTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "NEVER_ANSWERED", float("inf"))
     answer, _, _ = asked(fails("rate_limit"), retries=1200)
     assert len(answer.attempts) == 1201
     assert max(time.waits) <= 60

@@ -22,7 +22,7 @@ from agentworldbench.models import Connection, create_model, streaming
 from agentworldbench.models.connections import COUNT, EVERY, IDLE, key_mark, probed_socket
 from agentworldbench.models.streaming import lines_of
 from agentworldbench.records import CallFailure, Completion
-from tests.helpers.asking import LIMIT_S, TASKS, make_request
+from tests.helpers.asking import KEY, LIMIT_S, TASKS, cases, make_request, set_key
 
 MODEL = "openai-api/tiny"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -175,6 +175,24 @@ def test_what_a_stream_made_before_its_error_is_counted_and_may_have_been_paid(c
     nothing, _ = asked(HEAD + error)
     assert isinstance(nothing, CallFailure)
     assert nothing.cost_usd == (None if code == 500 else 0)
+
+
+@pytest.mark.parametrize("case", cases("models/stream_errors.yaml"))
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_a_server_says_in_a_stream_reaches_the_failure(
+    case: dict[str, Any], end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_key(monkeypatch)
+    lines = "".join(f"{line}{end}{end if line.startswith('data') else ''}" for line in case["lines"])
+    outcome, _ = asked(HEAD + TEXT + lines.encode())
+    assert isinstance(outcome, CallFailure), outcome
+    failure = outcome.failure
+    assert (failure.kind, failure.status) == (case["kind"], case.get("status")), failure
+    assert case["says"] in failure.message
+    assert "\n" not in failure.message
+    assert KEY not in outcome.model_dump_json()
+    assert outcome.retry_after == case.get("wait")
+    assert outcome.cost_usd is None, "some text was made"
 
 
 BROKEN: dict[str, tuple[bytes, bool, str]] = {

@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworldbench.models.failures import call_failure
-from agentworldbench.models.waiting import MAX_WAIT, delay_in, delay_words, retry_after
+from agentworldbench.models.waiting import (
+    MAX_WAIT,
+    NONSENSE,
+    QUOTA_WAIT,
+    come_back,
+    delay_in,
+    delay_words,
+    retry_after,
+)
 from tests.helpers.asking import cases
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -54,7 +62,10 @@ VALUES = (
 @given(st.dictionaries(st.sampled_from(HEADERS), VALUES))
 def test_a_wait_is_none_or_in_bounds(headers: dict[str, str]) -> None:
     wait = retry_after(headers, NOW)
-    assert wait is None or 0 <= wait <= MAX_WAIT
+    assert wait is None or 0 <= wait <= NONSENSE
+    failure = call_failure(429, "no", headers)
+    assert failure.retry_after is None or 0 <= failure.retry_after <= MAX_WAIT
+    assert failure.failure.kind in ("rate_limit", "quota")
 
 
 @given(st.integers(0, 599), st.integers(-(10**7), 10**7))
@@ -85,7 +96,8 @@ def test_rate_limits_told_with_every_response_are_no_wish_of_a_server_that_faile
     ("text", "wait"),
     [
         ("Please try again in 6m0s.", 360),
-        ("Please try again in 1h0m7.5s.", MAX_WAIT),
+        ("Please try again in 1h0m7.5s.", 3607.5),
+        ("Please try again in 999h59m59s.", None),
         ("Please try again in 20ms.", 0.02),
         ("Please retry in 17.5 seconds", 17.5),
         ("{'retryDelay': '17s'}", 17),
@@ -98,3 +110,11 @@ def test_what_words_say(text: str, wait: float | None) -> None:
     told = delay_words(text)
     assert (told is None) is (wait is None)
     assert told is None or delay_in(told) == wait, "the words that are kept say the same"
+
+
+def test_a_quota_says_when_to_come_back() -> None:
+    assert come_back(11 * 3600.0, NOW) == "it asks to come back in 11.0 hours, at 2026-03-01 23:00 UTC"
+    for wait, kind in ((QUOTA_WAIT, "rate_limit"), (QUOTA_WAIT + 1, "quota")):
+        failure = call_failure(429, "Too many", {"Retry-After": f"{wait:g}"})
+        assert failure.failure.kind == kind
+        assert ("; it asks to come back in" in failure.failure.message) is (kind == "quota")

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from agentworldbench import response_cache
 from agentworldbench.errors import ConfigError
 from agentworldbench.records import Completion, Usage
-from agentworldbench.response_cache import NAME, CachedAnswer, ResponseCache
+from agentworldbench.response_cache import FORMAT, NAME, CachedAnswer, ResponseCache
 
 WRITER = """
 import asyncio, sys
@@ -168,6 +168,23 @@ def test_a_damaged_file_is_set_aside_and_told_of(tmp_path: Path, name: str) -> N
     assert aside[0].name in told[0]
     assert store(tmp_path, 1, answer("after"))
     assert stored(tmp_path) == answer("after")
+
+
+def test_a_file_of_another_format_is_set_aside_whole_and_both_formats_are_told(tmp_path: Path) -> None:
+    store(tmp_path, 1, answer("theirs"))
+    file = sqlite3.connect(tmp_path / NAME)
+    file.execute(f"PRAGMA user_version = {FORMAT + 6}")
+    file.close()
+    theirs = (tmp_path / NAME).read_bytes()
+    told: list[str] = []
+    assert stored(tmp_path, told=told) is None
+    (aside,) = (path for path in tmp_path.iterdir() if f".format-{FORMAT + 6}-" in path.name)
+    assert aside.read_bytes() == theirs
+    (line,) = told
+    assert f"it has format {FORMAT + 6}, this version reads and writes {FORMAT}" in line
+    assert f"set aside as {aside.name}, and a new one begun" in line
+    assert "damaged" not in line
+    assert store(tmp_path, 1, answer("ours"))
 
 
 def test_damage_while_it_is_open_does_not_reach_the_run(tmp_path: Path) -> None:

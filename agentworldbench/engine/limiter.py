@@ -5,9 +5,8 @@ server carries: it grows by addition from `start` to `most`, and a refusal for l
 what was not refused at that moment (`levels.py`). Errors of the server only stop growth for a while, and
 so do answers that have become much slower. What the server says about waiting holds for everybody.
 
-It also remembers what the endpoint has done, because the same failure means another thing before the
-first answer: a server that was never reached is a wrong address, and one that vanished may come back; a
-request refused by a model that answers others is one bad request, a model that refuses all is asked wrongly.
+It also remembers whether the endpoint was ever reached, and what it has done for each model (`standing.py`): a
+server that was never reached is a wrong address, and one that vanished may come back.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ import heapq
 import itertools
 import random
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from agentworldbench.engine.levels import Level, Pace, Wave
 from agentworldbench.engine.rates import Ceilings, Entry, Rate
+from agentworldbench.engine.standing import Standing
 
 START: Final = 16
 MOST: Final = 256
@@ -61,18 +60,15 @@ class Limiter:
     """Limits of one endpoint, 1 <= `start` <= `most`, and what it has done so far.
 
     `limit` is how many requests may be under way now; `why` says what keeps it low. `reached`: the
-    endpoint sent an HTTP response. By model name, as one endpoint may serve several: `answered` had
-    a completion, `refused` counts requests that ended as `bad_request`. `usual_answer` is the mean
-    length of the last answers in tokens.
+    endpoint sent an HTTP response. `usual_answer` is the mean length of the last answers in tokens.
     """
 
     def __init__(self, start: int, most: int | None = None, ceilings: Ceilings | None = None) -> None:
         self.limit = start
         self.most = most or start
         self.reached = False
-        self.answered: set[str] = set()
-        self.refused: Counter[str] = Counter()
         self.usual_answer = FIRST_ANSWER
+        self._standings: dict[int, Standing] = {}
         self._overcharged_by = ""
         self._ceilings = (ceilings or Ceilings()).rates()
         self._taken = 0
@@ -96,6 +92,10 @@ class Limiter:
     def in_flight(self) -> int:
         """Requests under way."""
         return len(self._flying)
+
+    def standing(self, model: object) -> Standing:
+        """What the endpoint has done for one model: a judge of the same name is another."""
+        return self._standings.setdefault(id(model), Standing())
 
     @property
     def why(self) -> str:

@@ -122,6 +122,7 @@ def cache_key(model: Model, request: Request) -> str:
         {
             "model": model.identity(),
             "url": model.url,
+            "query": model.query_mark,
             "source": source | {"defaults": facts.generation_defaults},
             "messages": [[message.role, message.content] for message in request.messages],
             "sampling": sampling.model_dump(exclude={"thinking", "reasoning_effort"}),

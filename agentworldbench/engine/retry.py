@@ -18,8 +18,10 @@ from agentworldbench.engine.fitting import estimated
 from agentworldbench.engine.limiter import Limiter, Slot, Ticket, doubled
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.retry_table import RULES
+from agentworldbench.engine.standing import Standing
 from agentworldbench.errors import AwbError, ConfigError, CredentialsError, EndpointError, QuotaError
 from agentworldbench.models import Model
+from agentworldbench.models.failures import names_missing_model
 from agentworldbench.records import (
     Attempt,
     CallFailure,
@@ -52,6 +54,7 @@ class Answer:
 async def ask(model: Model, request: Request, slot: Slot, max_retries: int, progress: Progress) -> Answer:
     """Send `request`, at most 1 + `max_retries` times. Raises an AwbError for fatal failures."""
     limiter = slot.limiter
+    standing = limiter.standing(model)
     attempts: list[Attempt] = []
     while True:
         async with slot.held(), limiter.sending(_likely_tokens(request, limiter)) as ticket:
@@ -64,15 +67,16 @@ async def ask(model: Model, request: Request, slot: Slot, max_retries: int, prog
                 _tell(limiter, ticket, outcome)
         if isinstance(outcome, Completion):
             limiter.reached = True
-            limiter.answered.add(model.name)
+            standing.note(None, time.monotonic())
             attempts.append(_answered(outcome, seconds))
             return Answer(outcome, tuple(attempts), seconds)
-        failure = _in_context(outcome.failure, limiter, model)
+        failure = _in_context(outcome.failure, standing)
         attempts.append(_failed(failure, outcome, seconds, model))
         if failure.status is not None:
             limiter.reached = True
+        standing.note(failure.kind, time.monotonic())
         if failure.kind is FailureKind.BAD_REQUEST and not request.tentative:
-            limiter.refused[model.name] += 1
+            standing.refused += 1
         final = failure.kind is FailureKind.EMPTY and not request.again_if_empty
         if final or not _again(failure, attempts, limiter, max_retries, model):
             return Answer(failure, tuple(attempts), seconds, outcome.limit)
@@ -131,12 +135,15 @@ def _failed(failure: Failure, outcome: CallFailure, seconds: float, model: Model
     )
 
 
-def _in_context(failure: Failure, limiter: Limiter, model: Model) -> Failure:
-    """HTTP 403 is a bad key, until the model has answered: from then on it is about the one request."""
-    forbidden = failure.kind is FailureKind.AUTHENTICATION and failure.status == 403
-    if forbidden and model.name in limiter.answered:
-        return failure.model_copy(update={"kind": FailureKind.BAD_REQUEST})
-    return failure
+def _in_context(failure: Failure, standing: Standing) -> Failure:
+    """HTTP 403 is a bad key and a page that is not there a wrong address, until the model has answered: from then
+    on one is about the single request, and the other a fault of what stands between."""
+    kind = failure.kind
+    if standing.answered and kind is FailureKind.AUTHENTICATION and failure.status == 403:
+        kind = FailureKind.BAD_REQUEST
+    if standing.answered and kind is FailureKind.MODEL_MISSING and not names_missing_model(failure.message):
+        kind = FailureKind.PROVIDER_ERROR
+    return failure.model_copy(update={"kind": kind})
 
 
 def _heed_cancellation() -> None:
@@ -155,14 +162,16 @@ def _again(
     """Whether another attempt is due; raises when the failure is fatal."""
     if model.local:
         return False
-    rule = RULES[failure.kind]
+    rule, standing = RULES[failure.kind], limiter.standing(model)
     more = len(attempts) <= max_retries
-    may_return = failure.kind is FailureKind.UNREACHABLE and limiter.reached
-    if rule.fatal and not (may_return and more):
+    may_return = {FailureKind.UNREACHABLE: limiter.reached, FailureKind.MODEL_MISSING: standing.answered}
+    if rule.fatal and not (more and may_return.get(failure.kind)):
         raise fatal_error(failure, model)
-    refuses = failure.kind is FailureKind.BAD_REQUEST and limiter.refused[model.name] >= MAX_REFUSED
-    if refuses and model.name not in limiter.answered:
+    refuses = failure.kind is FailureKind.BAD_REQUEST and standing.refused >= MAX_REFUSED
+    if refuses and not standing.answered:
         raise _refuses_all(failure, model)
+    if standing.has_gone(limiter.limit, time.monotonic()):
+        raise _has_gone(failure, model, standing)
     so_often = sum(attempt.outcome == failure.kind for attempt in attempts)
     return more and (rule.attempts is None or so_often < rule.attempts)
 
@@ -182,6 +191,14 @@ def _refuses_all(failure: Failure, model: Model) -> AwbError:
         f"model '{model.name}': every request so far was refused: {failure.message}; change what it does not take "
         "(sampling flags, --max-tokens, --gen-kwargs, --extra-body, --judge-json-schema), or the server; "
         "--retry-failed asks again what was refused"
+    )
+
+
+def _has_gone(failure: Failure, model: Model, standing: Standing) -> AwbError:
+    minutes = (time.monotonic() - standing.since) / 60
+    return EndpointError(
+        f"model '{model.name}': nothing has succeeded for {minutes:.0f} minutes ({standing.failed} requests in a row; "
+        f"the last one: {failure.kind.value}: {failure.message}); what is done stays, and the same command continues"
     )
 
 

@@ -23,7 +23,7 @@ from agentworldbench.models.lengths import output_limit
 
 FIRST_REQUEST_HEAD_START: Final = 5.0
 """Seconds that other requests wait for the outcome of the first; a refusal comes at once."""
-AT_ONCE: Final = 3
+AT_ONCE: Final = 2
 """A refusal takes no more than so many times what the endpoint's quickest answer to a small question took."""
 
 _SAID: Final = 200
@@ -82,6 +82,8 @@ class Adaptation:
 
     def apply(self, body: dict[str, Any]) -> Adapted:
         """The body as this endpoint wants it."""
+        if not (self._renamed or self._most or self._dropped or "thinking" in body):
+            return Adapted(body, {})
         dropped = [name for name in self._dropped if name in body]
         adapted = {name: value for name, value in body.items() if name not in dropped}
         changes: dict[str, Any] = {}

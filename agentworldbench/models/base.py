@@ -11,14 +11,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from agentworldbench.errors import ConfigError
 from agentworldbench.prices import FREE, Price
 from agentworldbench.records import CallFailure, Completion, Request, Thinking
 from agentworldbench.run_record import ModelFacts
-from agentworldbench.texts import scrub
+from agentworldbench.texts import digest, scrub
 
 LEAST_CONTEXT: Final = 256
 """No server in use has a shorter context in tokens: a smaller number is about something else."""
@@ -68,7 +68,8 @@ class Limits:
 class Model(Protocol):
     """A model or judge.
 
-    `name` is what the user wrote; `url` the server's address as it may be shown; `endpoint` groups
+    `name` is what the user wrote; `url` the server's address as it may be shown; `query_mark` tells
+    addresses apart that differ in their query alone (None: it has none); `endpoint` groups
     models that share a limit of requests in flight (None: no limit); `limits` grow with what is
     learned; `local` models answer without any server and are neither retried nor paid; `batch` is
     how many requests an engine in this process wants at once (None: as many as there are connections).
@@ -76,6 +77,7 @@ class Model(Protocol):
 
     name: str
     url: str | None
+    query_mark: str | None
     endpoint: str | None
     limits: Limits
     local: bool
@@ -120,6 +122,7 @@ class LocalAnswers:
 
     name: str
     url: str | None = None
+    query_mark: str | None = None
     endpoint: str | None = None
     local: bool = True
     batch: int | None = None
@@ -194,6 +197,7 @@ def reach_hint(url: str, reason: str) -> str:
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
 _ENDPOINT = re.compile(r"/chat/completions/*(?=$|[?#])")
+_KEY_NAME = re.compile(r"(.*[-_])?(key|apikey|token|secret|sig|signature|password)", re.IGNORECASE)
 _KEY = re.compile(r"\b(sk|hf|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}")
 KEPT_REPLY: Final = 10_000
 """Characters that are kept of a reply which is no chat completion."""
@@ -202,6 +206,13 @@ KEPT_REPLY: Final = 10_000
 def public_url(url: str | None) -> str | None:
     """A URL fit to be stored and printed: without user name, password, query and fragment."""
     return re.split(r"[?#]", _USERINFO.sub("", url), maxsplit=1)[0].rstrip("/") if url else None
+
+
+def query_mark(url: str | None) -> str | None:
+    """A hash of what a URL's query asks for (a version, a deployment), whatever its order; None where there is
+    none. Parameters that are keys by their name say nothing about the answer and are left out."""
+    asked = sorted(pair for pair in parse_qsl(urlsplit(url or "").query) if not _KEY_NAME.fullmatch(pair[0]))
+    return digest(asked) if asked else None
 
 
 def root_url(url: str | None) -> str | None:

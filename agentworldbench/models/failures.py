@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from agentworldbench.models.base import one_line
 from agentworldbench.models.lengths import context_limit, own_words, refuses_length
-from agentworldbench.models.waiting import delay_in, delay_words, retry_after
+from agentworldbench.models.waiting import MAX_WAIT, QUOTA_WAIT, come_back, delay_in, delay_words, retry_after
 from agentworldbench.records import CallFailure, Failure, FailureKind, Usage
 
 _QUOTA = re.compile(
@@ -139,6 +139,11 @@ def kind_of(status: int, message: str, asked_to_wait: bool = False) -> FailureKi
     )
 
 
+def names_missing_model(message: str) -> bool:
+    """Whether a refusal says that there is no such model, and not only that there is no such page."""
+    return bool(_MODEL_MISSING.search(message[:_EXTRAS_AT_MOST])) or "model_not_found" in message
+
+
 def _kind_in_words(status: int, message: str) -> FailureKind | None:
     """The class that a message names where the status says little: by its first words, or its code."""
     if refuses_length(message):
@@ -164,8 +169,10 @@ def call_failure(
     wait = retry_after(headers or {}, limited=status in (413, 429))
     if wait is None:
         wait = delay_in(message)
-    kind = kind_of(status, message, wait is not None)
-    failure = failed(kind, one_line(message, secrets) or f"HTTP {status}", status, wait)
+    kind, told = kind_of(status, message, wait is not None), one_line(message, secrets) or f"HTTP {status}"
+    if wait is not None and wait > QUOTA_WAIT and status == 429:
+        kind, told = FailureKind.QUOTA, f"{told}; {come_back(wait)}"
+    failure = failed(kind, told, status, None if wait is None else min(wait, MAX_WAIT))
     if kind is not FailureKind.CONTEXT_OVERFLOW:
         return failure
     return failure.model_copy(update={"limit": context_limit(message)})

@@ -75,6 +75,7 @@ class InProcessModel:
 
     local = True
     url: str | None = None
+    query_mark: str | None = None
 
     def __init__(
         self, name: str, connection: Connection, scheme: Scheme, engine: Engine | None = None

@@ -17,7 +17,7 @@ from typing import Any, Final
 from agentworldbench.errors import ConfigError, CredentialsError
 from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
-from agentworldbench.models.base import Connection, one_line, public_url, reach_hint
+from agentworldbench.models.base import Connection, one_line, public_url, query_mark, reach_hint
 from agentworldbench.models.cache_breakpoints import CacheBreakpoints, marked
 from agentworldbench.models.chat import read_chat, read_usage, request_body
 from agentworldbench.models.connections import key_mark, probe_litellm
@@ -79,7 +79,9 @@ class LiteLLMModel:
             ) from None
         self.name = name
         self._connection = connection
-        self.url = public_url(connection.base_url or _base_in_environment(self.provider))
+        address = connection.base_url or _base_in_environment(self.provider)
+        self.url = public_url(address)
+        self.query_mark = query_mark(address)
         self._adaptation = Adaptation()
         self._breakpoints = CacheBreakpoints(self.provider, name)
         self.endpoint: str | None = f"{self.url or self.provider} via litellm {key_mark(self._api_key())}"

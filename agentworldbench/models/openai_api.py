@@ -22,7 +22,7 @@ from pydantic_core import to_json
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
 from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
-from agentworldbench.models.base import Connection, kept_text, one_line, public_url, reach_hint
+from agentworldbench.models.base import Connection, kept_text, one_line, public_url, query_mark, reach_hint
 from agentworldbench.models.chat import malformed, read_chat, read_usage, request_body
 from agentworldbench.models.connections import Posts, http_client, key_mark
 from agentworldbench.models.failures import (
@@ -86,6 +86,7 @@ class OpenAIModel:
         self._secrets = (*((self._key,) if variable else ()), *hidden)
         self._url = public_url(connection.base_url) or ""
         self.url: str | None = self._url
+        self.query_mark = query_mark(connection.base_url)
         self.endpoint: str | None = f"{self._url} {key_mark(self._key if variable else None)}"
         self._adaptation = Adaptation()
         self._client: openai.AsyncOpenAI | None = None

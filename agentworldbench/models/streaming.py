@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -25,6 +26,34 @@ SILENCE: Final = 300.0
 may think for long."""
 ENDING: Final = 10.0
 """Seconds without any line, after the finish reason came, that mean the end: some servers keep the connection."""
+_STATUS: Final = {
+    **dict.fromkeys(
+        ("rate_limit_error", "rate_limit_exceeded", "rate_limited", "ratelimiterror", "too_many_requests"),
+        429,
+    ),
+    **dict.fromkeys(("insufficient_quota", "billing_error", "resource_exhausted"), 429),
+    **dict.fromkeys(
+        (
+            "overloaded_error",
+            "overloaded",
+            "server_is_overloaded",
+            "engine_overloaded_error",
+            "server_overloaded",
+        ),
+        529,
+    ),
+    **dict.fromkeys(
+        ("invalid_request_error", "badrequesterror", "bad_request_error", "validation", "content_filter"), 400
+    ),
+    **dict.fromkeys(("context_length_exceeded", "exceed_context_size_error"), 400),
+    **dict.fromkeys(("authentication_error", "invalid_api_key"), 401),
+    **dict.fromkeys(("permission_error", "permission_denied"), 403),
+    **dict.fromkeys(("not_found_error", "model_not_found", "notfounderror"), 404),
+    **dict.fromkeys(("timeout_error", "timeout", "deadline_exceeded"), 504),
+}
+"""HTTP statuses that codes and types of errors stand for, where the status itself was spent on the stream."""
+_LIMITED: Final = re.compile(r".{0,40}?(rate.?limit|too many requests)", re.IGNORECASE)
+"""How a message that has neither code nor type begins."""
 _TEXTS: Final = ("content", "reasoning_content", "reasoning", "refusal")
 _NAMES: Final = ("id", "model", "system_fingerprint")
 
@@ -58,6 +87,7 @@ async def read_stream(
 
 async def _read(lines: AsyncIterator[str], reply: _Reply, secrets: tuple[str, ...]) -> CallFailure | None:
     """Take in all events; why they make no whole reply, or None."""
+    name = ""
     while True:
         silence = ENDING if reply.finish_reason else SILENCE if reply.begun else None
         try:
@@ -71,16 +101,20 @@ async def _read(lines: AsyncIterator[str], reply: _Reply, secrets: tuple[str, ..
         told = told.strip()
         if line is None or (field, told) == ("data", "[DONE]"):
             break
+        name = told if field == "event" else name
         if field not in ("data", "error") or not told:
             continue
+        is_error = "error" in (field, name)  # llama.cpp's word, and that of event streams
+        name = ""
         try:
             event = json.loads(told)
         except (ValueError, RecursionError) as problem:
-            return failed(FailureKind.MALFORMED_RESPONSE, f"an event is not JSON ({one_line(str(problem))})")
-        if field == "error":  # llama.cpp
-            event = {"error": event}
-        if isinstance(event, dict) and event.get("error"):
-            return _refused(event, secrets)
+            if is_error:
+                return _refused({"error": told}, secrets)
+            why = f"an event is not JSON ({one_line(str(problem))}): {one_line(told, secrets)}"
+            return failed(FailureKind.MALFORMED_RESPONSE, why)
+        if error := _error_in(event, is_error):
+            return _refused(error, secrets)
         if isinstance(event, dict):
             reply.add(event)
     return None if reply.finish_reason else _broken("the stream ended before the answer did")
@@ -139,9 +173,33 @@ def _broken(message: str) -> CallFailure:
     return failed(FailureKind.NETWORK, message)
 
 
+def _error_in(event: Any, is_error: bool) -> dict[str, Any] | None:
+    """The error that an event tells of, as the body of a refusal would hold it; None for none."""
+    if not isinstance(event, dict):
+        return {"error": event} if is_error and event else None
+    if event.get("error"):
+        return event
+    if is_error or event.get("object") == "error":  # without a frame: earlier vLLM, SGLang
+        return {"error": event}
+    choices = event.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choice if isinstance(choice, dict) and choice.get("error") else None
+
+
 def _refused(event: dict[str, Any], secrets: tuple[str, ...]) -> CallFailure:
     """An error in the middle of a stream whose status was 200: it carries its own, or is the server's fault."""
+    text = error_text(event, "the server ended the stream with an error")
     inner = event["error"]
-    code = inner.get("code") if isinstance(inner, dict) else None
-    status = code if isinstance(code, int) and 400 <= code < 600 else 500
-    return call_failure(status, error_text(event, "the server ended the stream with an error"), {}, secrets)
+    told = {**event, **inner} if isinstance(inner, dict) else event
+    names = [told.get(name) for name in ("code", "status", "status_code", "type", "error_type")]
+    status = next(filter(None, map(_status, names)), None) or (429 if _LIMITED.match(text) else 500)
+    return call_failure(status, text, {}, secrets)
+
+
+def _status(name: Any) -> int | None:
+    """The HTTP status that a code or type of an error stands for."""
+    if isinstance(name, str) and name.isascii() and name.isdigit() and len(name) == 3:
+        name = int(name)
+    if isinstance(name, int):
+        return name if 400 <= name < 600 else None
+    return _STATUS.get(name.lower()) if isinstance(name, str) else None

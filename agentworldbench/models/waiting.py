@@ -1,7 +1,7 @@
 """How long a server asks to wait: from headers of its refusal, else from the words.
 
-In: headers and message of an HTTP error. Out: seconds from now, within 0 and MAX_WAIT, or None where
-nothing usable is said and the caller's own back-off applies. Read are, in this order, `retry-after-ms`,
+In: headers and message of an HTTP error. Out: seconds from now, within 0 and NONSENSE, or None where nothing
+usable is said and the caller's own back-off applies; MAX_WAIT of them are waited. Read are, in this order, `retry-after-ms`,
 `Retry-After` (seconds or a date), and what providers tell of their rate limits: OpenAI's
 `x-ratelimit-reset-requests` and `-tokens` ("6m0s", "120ms"), Anthropic's `anthropic-ratelimit-*-reset`
 (RFC 3339), `x-ratelimit-reset` and `ratelimit-reset` (seconds, or seconds or milliseconds of the epoch).
@@ -19,7 +19,9 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 MAX_WAIT: Final = 600.0
-"""Longest wait in seconds that a server may ask for; more is cut to this."""
+"""Longest wait in seconds between two attempts; a longer wish is cut to this."""
+QUOTA_WAIT: Final = 3600.0
+"""A rate limit that asks for a longer wait is a quota: of the day, or the month."""
 NONSENSE: Final = 7 * 86400.0
 """No limit of a provider is further away in seconds: such a wish is left out."""
 
@@ -50,12 +52,11 @@ def retry_after(
     moment = _date(low.get("date", "")) or now or datetime.now(UTC)
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         if _NUMBER.fullmatch(low.get(name, "")) and (wait := float(low[name]) * scale) <= NONSENSE:
-            return min(wait, MAX_WAIT)
+            return wait
     date = _date(low.get("retry-after", ""))
     if date is not None and (wait := max(0.0, _until(date, moment))) <= NONSENSE:
-        return min(wait, MAX_WAIT)
-    reset = _reset(low, moment) if limited else None
-    return None if reset is None else min(reset, MAX_WAIT)
+        return wait
+    return _reset(low, moment) if limited else None
 
 
 def delay_in(message: str) -> float | None:
@@ -64,13 +65,20 @@ def delay_in(message: str) -> float | None:
     if match is None:
         return None
     seconds = float(match[3]) * (0.001 if match[4].lower() == "ms" else 1.0)
-    return min(int(match[1] or 0) * 3600 + int(match[2] or 0) * 60 + seconds, MAX_WAIT)
+    wait = int(match[1] or 0) * 3600 + int(match[2] or 0) * 60 + seconds
+    return wait if wait <= NONSENSE else None
 
 
 def delay_words(text: str) -> str | None:
     """The delay that a text names, as `retry in 17 s`; None for none."""
     wait = delay_in(text)
     return None if wait is None else f"retry in {wait:g} s"
+
+
+def come_back(wait: float, now: datetime | None = None) -> str:
+    """When a quota is fresh again, for people."""
+    moment = (now or datetime.now(UTC)) + timedelta(seconds=wait)
+    return f"it asks to come back in {wait / 3600:.1f} hours, at {moment:%Y-%m-%d %H:%M} UTC"
 
 
 def clock_offset(date: str, now: datetime | None = None) -> float | None:
@@ -95,7 +103,7 @@ def _reset(low: Mapping[str, str], moment: datetime) -> float | None:
     """The wait until a rate limit is fresh again: of those that are used up the longest, else the shortest.
 
     Where none is said to be used up, what is left was too little for this request: when the first of
-    them is fresh again another attempt is worth it.
+    them is fresh again another attempt is worth it, and so it is after MAX_WAIT.
     """
     spent, others = list[float](), list[float]()
     for name, value in low.items():
@@ -106,7 +114,7 @@ def _reset(low: Mapping[str, str], moment: datetime) -> float | None:
         left = low.get(name.replace("reset", "remaining"), "")
         used_up = _NUMBER.fullmatch(left) is not None and float(left) < 1
         (spent if used_up else others).append(wait)
-    return max(spent) if spent else min(others, default=None)
+    return max(spent) if spent else min((*others, MAX_WAIT)) if others else None
 
 
 def _wait_of(value: str, moment: datetime) -> float | None:
