@@ -164,8 +164,8 @@ def _again(
         return False
     rule, standing = RULES[failure.kind], limiter.standing(model)
     more = len(attempts) <= max_retries
-    may_return = {FailureKind.UNREACHABLE: limiter.reached, FailureKind.MODEL_MISSING: standing.answered}
-    if rule.fatal and not (more and may_return.get(failure.kind)):
+    may_return = failure.kind is FailureKind.UNREACHABLE and limiter.reached
+    if rule.fatal and not (may_return and more):
         raise fatal_error(failure, model)
     refuses = failure.kind is FailureKind.BAD_REQUEST and standing.refused >= MAX_REFUSED
     if refuses and not standing.answered:

@@ -62,7 +62,7 @@ RULES: Final[Mapping[Kind, Rule]] = {
     # Nothing that is sent can succeed.
     Kind.AUTHENTICATION: _stops("the key is wrong for every request (403 after an answer: bad_request)"),
     Kind.QUOTA: _stops("the account is empty"),
-    Kind.MODEL_MISSING: Rule(
-        None, 1, "", True, "the name is wrong; after an answer the model may be loaded again"
+    Kind.MODEL_MISSING: _stops(
+        "the name is wrong for every request (a page without its name: provider_error)"
     ),
 }

@@ -36,6 +36,7 @@ _MODEL_MISSING = re.compile(
     r"(no such|unknown|invalid) model\b|model not exist|[\w./:-]{1,200} is not a valid model",
     re.IGNORECASE,
 )
+_MODEL_WORD = re.compile(r"\bmodel(s?\b|_not_found)", re.IGNORECASE)
 _NO_MONEY = re.compile(
     r"(you(r organization)? )?(have |has )?exceeded your current quota|your credit balance is too low|payment required|"
     r"insufficient (balance|credits|funds|quota)",
@@ -140,8 +141,8 @@ def kind_of(status: int, message: str, asked_to_wait: bool = False) -> FailureKi
 
 
 def names_missing_model(message: str) -> bool:
-    """Whether a refusal says that there is no such model, and not only that there is no such page."""
-    return bool(_MODEL_MISSING.search(message[:_EXTRAS_AT_MOST])) or "model_not_found" in message
+    """Whether a 404 speaks of a model, and not only of a page."""
+    return _MODEL_WORD.search(message[:_EXTRAS_AT_MOST]) is not None
 
 
 def _kind_in_words(status: int, message: str) -> FailureKind | None:

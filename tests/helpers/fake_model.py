@@ -35,7 +35,8 @@ def fails(
     kind: str, retry_after: float | None = None, status: int | None = None, **fields: Any
 ) -> CallFailure:
     """A failure of a call; `fields` are further ones of the record."""
-    failure = Failure(kind=FailureKind(kind), message=f"scripted {kind}", status=status)
+    words = "The model `fake` does not exist" if kind == "model_missing" else f"scripted {kind}"
+    failure = Failure(kind=FailureKind(kind), message=words, status=status)
     return CallFailure(failure=failure, retry_after=retry_after, **fields)
 
 
