@@ -80,6 +80,8 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
     def stop() -> None:
         nonlocal interrupted
+        if interrupted:
+            return  # a second cancellation would break off the closing that the first one began
         interrupted = True
         with contextlib.suppress(RuntimeError):  # the loop may close at this moment
             loop.call_soon_threadsafe(task.cancel)
