@@ -80,8 +80,6 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
     def stop() -> None:
         nonlocal interrupted
-        if interrupted:
-            return  # a second cancellation would break off the closing that the first one began
         interrupted = True
         with contextlib.suppress(RuntimeError):  # the loop may close at this moment
             loop.call_soon_threadsafe(task.cancel)
@@ -89,7 +87,8 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     with _interrupts_told(stop):
         threading.Thread(target=target, name="awb-engine", daemon=True).start()
         while not ended.wait(LOOK_UP):
-            pass
+            if interrupted:
+                stop()  # a library may have swallowed the cancellation
     if interrupted:
         raise Interrupted(
             "interrupted; what is done stays, the same command continues, and `awb score` shows the numbers so far"
