@@ -6,6 +6,7 @@ the context teach nothing. `adapted` names each changed parameter with what was 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -116,6 +117,30 @@ def test_only_what_a_request_held_is_recorded_as_changed() -> None:
         "max_tokens": 5,
         "temperature": None,
     }
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_an_interrupt_ends_those_too_who_wait_for_the_first_request(turns: int) -> None:
+    """Whether it reaches them before, while or after the end of the first request lets them go on."""
+
+    async def ask(adaptation: Adaptation) -> None:
+        async with adaptation.first_alone():
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        adaptation = Adaptation()
+        first, *others = (asyncio.create_task(ask(adaptation)) for _ in range(3))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        first.cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for other in others:
+            other.cancel()
+        await asyncio.wait([first, *others], timeout=0.5)
+        assert all(task.cancelled() for task in (first, *others))
+
+    asyncio.run(main())
 
 
 @given(st.text(max_size=200) | st.from_regex(r"max_tokens.{0,40}(range|most|limit).{0,20}\d+"))

@@ -87,8 +87,7 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     with _interrupts_told(stop):
         threading.Thread(target=target, name="awb-engine", daemon=True).start()
         while not ended.wait(LOOK_UP):
-            if interrupted:
-                stop()  # a library may have swallowed the cancellation
+            pass
     if interrupted:
         raise Interrupted(
             "interrupted; what is done stays, the same command continues, and `awb score` shows the numbers so far"

@@ -131,7 +131,8 @@ class Adaptation:
         else:
             try:
                 wait = min(FIRST_REQUEST_HEAD_START, AT_ONCE * self._quickest)
-                await asyncio.wait_for(self._settled.wait(), wait)
+                async with asyncio.timeout(wait):  # `wait_for` of Python 3.11 can lose a cancellation
+                    await self._settled.wait()
             except TimeoutError:
                 self._settled.set()
             yield
