@@ -143,6 +143,27 @@ def test_an_interrupt_ends_those_too_who_wait_for_the_first_request(turns: int) 
     asyncio.run(main())
 
 
+def test_a_first_request_that_ends_all_ends_the_others_unsent() -> None:
+    sent: list[int] = []
+
+    async def ask(adaptation: Adaptation, number: int) -> None:
+        async with adaptation.first_alone():
+            sent.append(number)
+            await asyncio.sleep(0.01)
+        raise LookupError(f"request {number}")
+
+    async def main() -> None:
+        adaptation = Adaptation()
+        async with asyncio.TaskGroup() as group:
+            for number in range(3):
+                group.create_task(ask(adaptation, number))
+
+    with pytest.raises(ExceptionGroup) as caught:
+        asyncio.run(main())
+    assert [str(problem) for problem in caught.value.exceptions] == ["request 0"]
+    assert sent == [0]
+
+
 @given(st.text(max_size=200) | st.from_regex(r"max_tokens.{0,40}(range|most|limit).{0,20}\d+"))
 def test_a_limit_is_a_positive_number_or_none(message: str) -> None:
     limit = output_limit(message)

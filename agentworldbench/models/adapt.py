@@ -135,6 +135,7 @@ class Adaptation:
                     await self._settled.wait()
             except TimeoutError:
                 self._settled.set()
+            await asyncio.sleep(0)  # a failure of the first one that stops the run stops this one unsent
             yield
 
 

@@ -1,9 +1,9 @@
 """`openai-api/NAME` with `--base-url`: every OpenAI-compatible server (vLLM, SGLang, llama.cpp, TGI).
 
-Asks through the `openai` SDK with its aiohttp client, the fastest of the usual ones; the SDK's own
-retries are off. The reply is decoded here, not by the SDK's models, so that odd shapes become typed
-failures. `check` also asks what the server tells of itself (`probe.py`), and prompts are counted with
-its own tokenizer where it has a way to. The key is `AWB_API_KEY` or `OPENAI_API_KEY` (for a judge `AWB_JUDGE_API_KEY` first); a
+Bodies are posted over the aiohttp session under the `openai` SDK's client, past the SDK (`connections.Posts`);
+what else is asked goes through the SDK. The reply is decoded here, so that odd shapes become typed failures.
+`check` also asks what the server tells of itself (`probe.py`), and prompts are counted with its own tokenizer
+where it has a way to. The key is `AWB_API_KEY` or `OPENAI_API_KEY` (for a judge `AWB_JUDGE_API_KEY` first); a
 local server needs none. A query of the URL (some gateways want one) goes with every request.
 """
 
