@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentworldbench.cli.arguments import Form, FormOption, MovedData
+
 if TYPE_CHECKING:
     from agentworldbench.compare import Comparison, Measure
     from agentworldbench.render.table import Table
-
-
-class Form(StrEnum):
-    """Output formats."""
-
-    TABLE = "table"
-    MD = "md"
-    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -34,17 +27,14 @@ def compare(
         str | None,
         typer.Option("--judge", help="Compare by this judge alone (name or digest).", show_default=False),
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", help="Where the data are now, when they have moved.", show_default=False),
-    ] = None,
+    data: MovedData = None,
     worst: Annotated[
         int, typer.Option("--worst", min=0, help="How many of the samples that got worse are listed.")
     ] = 10,
     force: Annotated[
         bool, typer.Option("--force", help="Compare unlike runs too; the result says that they are.")
     ] = False,
-    form: Annotated[Form, typer.Option("--format", "-f", help="How to print.")] = Form.TABLE,
+    form: FormOption = Form.TABLE,
 ) -> None:
     """Compare run B with run A on the samples that both were asked about, by every judge of both and by rules.
 

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from agentworldbench.cli.arguments import MovedData, RunPath
+
 app = typer.Typer(no_args_is_help=True, help="Runs in the form of other programs' files.")
 
 
 @app.command("official")
 def official(
-    run_path: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN", show_default=False)],
+    run_path: RunPath,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -24,10 +26,7 @@ def official(
         str | None,
         typer.Option("--judge", help="Whose verdicts, where the run has several judges.", show_default=False),
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", help="Where the data are now, when they have moved.", show_default=False),
-    ] = None,
+    data: MovedData = None,
 ) -> None:  # fmt: skip
     """Write predictions.jsonl and judged.jsonl as the official script writes them; its `score` reads them."""
     from agentworldbench.integrations.official_export import export_run

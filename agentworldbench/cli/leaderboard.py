@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from agentworldbench.cli.arguments import Form, FormOption
+
 app = typer.Typer(no_args_is_help=True, help="Leaderboards: entries by data, protocol and judge.")
-
-
-class Form(StrEnum):
-    """Output formats."""
-
-    TABLE = "table"
-    MD = "md"
-    JSON = "json"
 
 
 @app.command("show")
@@ -28,7 +21,7 @@ def show(
             help="Folder of entries; default: the bundled ones.", metavar="DIR", show_default=False
         ),
     ] = None,
-    form: Annotated[Form, typer.Option("--format", "-f", help="How to print.")] = Form.TABLE,
+    form: FormOption = Form.TABLE,
 ) -> None:
     """Show the entries, one table for each group that may be compared."""
     from agentworldbench.cli.output import print_tables

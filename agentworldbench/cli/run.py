@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentworldbench.cli.arguments import AllowCode, MovedData, OptionalRunPath
 from agentworldbench.cli.lazy import later
 from agentworldbench.cli.official import option, parameters
 from agentworldbench.cli.streams import let_go
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from agentworldbench.run import Run
 
 ASK_ABOVE_USD = 20.0
-_MovedData = typer.Option("--data", help="Where the data are now, when they have moved.", show_default=False)
-_AllowCode = typer.Option("--allow-code", help="Let metrics run that are Python code beside a task file.")
 _Processes = typer.Option(
     "--processes",
     min=1,
@@ -32,7 +31,6 @@ _Processes = typer.Option(
     metavar="N",
     show_default=False,
 )
-_RunArgument = typer.Argument(help="Run directory.", metavar="RUN", show_default=False)
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +39,7 @@ def register(app: typer.Typer) -> None:
         "run_path",
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
         default=None,
-        annotation=Annotated[Path | None, _RunArgument],
+        annotation=OptionalRunPath,
     )
     app.command("run", short_help="Evaluate a model: predict, judge, score.")(
         later(["predict", "judge", "events"], run)
@@ -49,9 +47,7 @@ def register(app: typer.Typer) -> None:
     app.command("infer", short_help="Predict only; judge later.")(
         later(["predict", "events"], infer, *parameters("infer"))
     )
-    data = inspect.Parameter(
-        "data", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, _MovedData]
-    )
+    data = inspect.Parameter("data", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=MovedData)
     app.command("judge", short_help="Judge the stored predictions of a run.")(
         later(["judge", "events"], judge, path, data, *parameters("judge"))
     )
@@ -95,14 +91,14 @@ def judge(values: dict[str, Any], config_file: Path | None, **given: Any) -> Non
 
 
 def score(
-    run_path: Annotated[Path | None, _RunArgument] = None,
-    data: Annotated[str | None, _MovedData] = None,
+    run_path: OptionalRunPath = None,
+    data: MovedData = None,
     explain: Annotated[
         bool,
         typer.Option("--explain", help="List the samples that the two readings do not score alike, and why."),
     ] = False,
     processes: Annotated[int | None, _Processes] = None,
-    allow_code: Annotated[bool, _AllowCode] = False,
+    allow_code: AllowCode = False,
     predictions: Annotated[Path | None, option("score", "predictions")] = None,
     data_dir: Annotated[Path | None, option("score", "data_dir")] = None,
     output_dir: Annotated[Path | None, option("score", "output_dir")] = None,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentworldbench.cli.arguments import AllowCode, MovedData, RunPath
+
 if TYPE_CHECKING:
     from agentworldbench.conflicts import RunConflicts
     from agentworldbench.merge import Counts
@@ -94,13 +96,8 @@ def merge(
         Path, typer.Option("--output", "-o", help="Directory of the whole; an existing one is one more part.",
                            metavar="DIR", show_default=False),
     ],
-    data: Annotated[
-        str | None,
-        typer.Option("--data", help="Where the data are now, when they have moved.", show_default=False),
-    ] = None,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Let metrics run that are Python code beside a task file.")
-    ] = False,
+    data: MovedData = None,
+    allow_code: AllowCode = False,
 ) -> None:  # fmt: skip
     """Put shards, or other runs with equal settings, together; the results are those of one whole run."""
     from agentworldbench.cli.output import print_tables
@@ -127,7 +124,7 @@ def _counted(name: str, counts: Counts) -> str:
 
 @app.command("conflicts")
 def conflicts(
-    run: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN", show_default=False)],
+    run: RunPath,
     judge: Annotated[
         str | None,
         typer.Option("--judge", help="Only this judge of the run: its model or digest.", metavar="MODEL", show_default=False),
@@ -142,10 +139,7 @@ def conflicts(
         typer.Option("--limit", "-n", min=1, help="Conflicts of each judge that are listed; default: 50, in CSV and JSON "
                      "all.", metavar="N", show_default=False),
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", help="Where the data are now, when they have moved.", show_default=False),
-    ] = None,
+    data: MovedData = None,
 ) -> None:  # fmt: skip
     """Samples on which judge and rules disagree most, and how often they do, by domain."""
     from agentworldbench.conflicts import find_conflicts

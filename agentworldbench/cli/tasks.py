@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from agentworldbench.cli.arguments import AllowCode
+
 app = typer.Typer(no_args_is_help=True, help="Task files: how each domain is evaluated.")
 _Names = typer.Argument(
     help="Domains, task files or folders of task files; default: the bundled ones.", metavar="TASKS…", show_default=False
@@ -52,9 +54,7 @@ def validate(
     data: Annotated[
         str, typer.Option("--data", help="Data whose references are scored with every metric.")
     ] = "mini",
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Let metrics run that are Python code beside a task file.")
-    ] = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Check task files, and that the true observation scores 1 on every metric of its task."""
     from agentworldbench.dataset import open_dataset
