@@ -310,10 +310,32 @@ def test_what_is_missing_is_named_with_the_script_that_installs_it(
     assert (ROOT / web_client.SETUP).is_file()
 
 
-def test_tries_and_log_times_are_masked_in_a_comparison() -> None:
-    text = "    9 × waiting for element\n- console-2026-11-30T00-17-15-561Z.log#L1\n2 × Night stock"
-    masked = "    <COUNT> × waiting for element\n- console-<TIME>.log#L1\n2 × Night stock"
-    assert compare.mask(text) == masked
+TRIES = """  - attempting click action
+    {first}waiting for element to be visible, enabled and stable
+      - <div class="overlay">…</div> intercepts pointer events
+    - retrying click action
+"""
+
+
+@pytest.mark.parametrize("first", ["2 × ", "- "])
+@pytest.mark.parametrize(
+    "more",
+    [
+        "    - waiting 20ms",
+        "      - waiting 500ms\n    - waiting for element to be visible, enabled and stable",
+        "    - waiting 20ms\n    9 × waiting for element to be visible, enabled and stable\n"
+        "    - retrying click action\n      - waiting 500ms",
+    ],
+)
+def test_of_an_action_tried_again_the_first_try_is_compared(first: str, more: str) -> None:
+    """How often there is time for another, and where the last one is cut, is the machine's affair."""
+    text = TRIES.format(first=first) + more + "\n```\n- button [ref=e1]"
+    assert compare.mask(text) == TRIES.format(first="- ")[:-1] + " <AND AGAIN>\n```\n- button [ref=e1]"
+
+
+def test_log_times_are_masked_in_a_comparison_and_other_counts_are_not() -> None:
+    text = "- console-2026-11-30T00-17-15-561Z.log#L1\n2 × Night stock"
+    assert compare.mask(text) == "- console-<TIME>.log#L1\n2 × Night stock"
 
 
 @pytest.mark.slow

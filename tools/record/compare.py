@@ -4,7 +4,7 @@ In: two directories with `<domain>_test.jsonl` files. Out: nothing and exit code
 the first directory has an equal twin in the second, else a unified diff of the masked texts and 1.
 Masked: the date, file times and sizes of `ls -l`, process ids of background jobs, pytest's
 duration, the lines of carets that only pytest 8.4 and later print, times in names of console logs, and
-how often Playwright tried again.
+after Playwright's first try of an action how often it tried again and how far it came.
 Run from the repository root: `python -m tools.record.compare DIR DIR [--domain NAME]`.
 """
 
@@ -29,7 +29,8 @@ MASKS = (
     (re.compile(r"\b(passed|failed|deselected) in \d+\.\d\ds"), r"\1 in <DURATION>"),
     (re.compile(r"(?m)^ +\^+\n"), ""),
     (re.compile(r"\bconsole-\d{4}-\d\d-\d\dT[\d-]+Z\.log"), "console-<TIME>.log"),
-    (re.compile(r"(?m)^( +)\d+ × (?=(?:waiting|retrying) )"), r"\1<COUNT> × "),
+    (re.compile(r"(?m)^( +)\d+ × (?=(?:waiting|retrying) )"), r"\1- "),
+    (re.compile(r"(?m)^( +- retrying \w+ action)(?:\n +(?:- |\d+ × ).*)+"), r"\1 <AND AGAIN>"),
 )
 
 
