@@ -19,8 +19,9 @@ from pydantic import Field
 from agentworldbench.engine.expected import prediction_tokens, verdict_tokens
 from agentworldbench.engine.fitting import estimate_tokens, smaller
 from agentworldbench.engine.order import in_order
-from agentworldbench.engine.pipeline import Patience, Pipeline, Question, Unit
+from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
+from agentworldbench.engine.units import Question, Unit
 from agentworldbench.models import Model
 from agentworldbench.models.local_tokens import Counter, local_counter
 from agentworldbench.plan import Plan

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import ValidationError
 
 from agentworldbench.errors import StoreError
-from agentworldbench.records import Prediction, Verdict
+from agentworldbench.records import Asked, FailureKind, Prediction, Verdict
 
 R = TypeVar("R", Prediction, Verdict)
 Place = tuple[int, int]
@@ -58,7 +58,7 @@ class Journal(Generic[R]):
                     if body.strip() and line.endswith(b"\n"):
                         self.bad_lines.append(number)
                 else:
-                    self._index[record.key] = (self._end, len(body))
+                    self._note(record, len(body))
                 self._end += len(line)
 
     def _refuse_other_version(self, number: int, body: bytes, problem: ValidationError) -> None:
@@ -119,8 +119,12 @@ class Journal(Generic[R]):
             raise StoreError(
                 f"{self.path}: cannot be written ({problem.strerror}); what was written stays"
             ) from problem
-        self._index[record.key] = (self._end, len(body))
+        self._note(record, len(body))
         self._end += len(body) + 1
+
+    def _note(self, record: R, length: int) -> None:
+        if not is_unfinished(record):
+            self._index[record.key] = (self._end, length)
 
     def _open(self) -> None:
         self.path.touch()
@@ -178,6 +182,11 @@ class Journal(Generic[R]):
             ) from problem
         self._file = None
         file.close()
+
+
+def is_unfinished(record: Asked) -> bool:
+    """Whether a record only says what attempts have cost before a run was stopped: it is no record of its key."""
+    return record.failure is not None and record.failure.kind is FailureKind.NOT_RUN
 
 
 def record_at(path: Path, record: type[R], place: Place) -> R:

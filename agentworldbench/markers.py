@@ -134,7 +134,8 @@ def end_of_answer(text: str) -> int:
     tokens = tuple(END_OF_TURN)
     end = len(text)
     last = len(text.rstrip())
-    while token := next((one for one in tokens if text.endswith(one, 0, last)), None):
+    while text.endswith(tokens, 0, last):
+        token = next(one for one in tokens if text.endswith(one, 0, last))
         end = last = last - len(token)
         while last and text[last - 1].isspace():
             last -= 1

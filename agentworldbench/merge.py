@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, DataError
+from agentworldbench.journal import is_unfinished
 from agentworldbench.outcome import Scoring, make_results, try_own
 from agentworldbench.plan import SELECTION_FIELDS, Samples, open_samples
 from agentworldbench.readings import officially_read
@@ -268,7 +269,8 @@ def _gather(stores: Iterable[Store], name: str, record: type[R], rank: Callable[
             order = (*ranked[0], one.started_at or "", sha256)
             place = Place(path, offset, len(body), order, sha256, ranked[1])
             found.lines.setdefault(sha256, place)
-            last[one.key] = place
+            if not is_unfinished(one):
+                last[one.key] = place
         for key, place in last.items():
             found.counting.setdefault(key, {}).setdefault(place.sha256, place)
     return found

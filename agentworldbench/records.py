@@ -85,8 +85,8 @@ class Usage(Record):
 
     def __add__(self, other: Usage) -> Usage:
         """Sum field by field; a field unknown on both sides stays unknown."""
-        both = ((name, mine, getattr(other, name)) for name, mine in self)
-        return Usage(**{name: mine if more is None else more + (mine or 0) for name, mine, more in both})
+        more, mine = other.__dict__, self.__dict__.items()
+        return Usage(**{name: n if more[name] is None else more[name] + (n or 0) for name, n in mine})
 
 
 class Attempt(Record):

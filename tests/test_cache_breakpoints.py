@@ -11,7 +11,7 @@ import pytest
 from agentworldbench.engine.order import Reads, Taken, reads
 from agentworldbench.engine.recall import cache_key
 from agentworldbench.models import Connection, create_model
-from agentworldbench.models.cache_breakpoints import MOST, CacheBreakpoints, marked
+from agentworldbench.models.cache_breakpoints import MOST, CacheBreakpoints, marked, refuses_breakpoints
 from agentworldbench.models.chat import read_usage, request_body
 from agentworldbench.models.litellm_api import load_litellm
 from agentworldbench.records import Message, Request, SampleRef, Sampling, Usage
@@ -163,6 +163,44 @@ def test_litellm_hands_them_on(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         part for one in [*system, *sent["messages"]] for part in one["content"] if isinstance(part, dict)
     ]
     assert [part["text"] for part in parts if "cache_control" in part] == ["s", "b"]
+
+
+def test_litellm_hands_them_on_to_vertex() -> None:
+    """As to Anthropic, and without the beta header that Vertex refuses. Nothing is sent: Google wants a login first."""
+    load_litellm()
+    from litellm.llms.vertex_ai.vertex_ai_partner_models.anthropic.transformation import (
+        VertexAIAnthropicConfig,
+    )
+
+    request, headers = request_of("s", "a", "b", "c", again=[1, 3]), dict[str, str]()
+    breakpoints = CacheBreakpoints("vertex_ai", "vertex_ai/claude-opus-4-6")
+    messages = marked(request_body(request)["messages"], breakpoints.place(request))
+    sent = VertexAIAnthropicConfig().transform_request(
+        model="claude-opus-4-6",
+        messages=messages,
+        optional_params={"max_tokens": 5},
+        litellm_params={},
+        headers=headers,
+    )
+    parts = [*sent["system"], *(part for message in sent["messages"] for part in message["content"])]
+    assert [part["text"] for part in parts] == ["s", "a", "b", "c"]
+    assert [part["text"] for part in parts if "cache_control" in part] == ["s", "b"]
+    assert "prompt-caching" not in str(headers)
+
+
+REFUSALS = [
+    (400, "messages.0.content.0.cache_control: Extra inputs are not permitted", True),
+    (400, "Explicit caching is disabled for this project.", True),
+    (403, "Prompt caching is not enabled for project 17", True),
+    (400, "max_tokens is too large", False),
+    (429, "Prompt caching quota exceeded", False),
+    (400, "invalid text: " + 300 * "x" + " cache_control", False),
+]
+
+
+@pytest.mark.parametrize(("status", "message", "refuses"), REFUSALS)
+def test_a_refusal_of_breakpoints_is_known_by_its_words(status: int, message: str, refuses: bool) -> None:
+    assert refuses_breakpoints(status, message) is refuses
 
 
 # --- what the engine says -----------------------------------------------------------------------

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from agentworldbench.dataset import Dataset, open_dataset
 from agentworldbench.engine import ahead as ahead_module
+from agentworldbench.engine import pipeline as pipeline_module
 from agentworldbench.engine.ahead import Ahead, prompt_of
 from agentworldbench.engine.fitting import estimate_tokens, estimated, without_oldest
 from agentworldbench.engine.turns import Turns
@@ -156,9 +157,16 @@ def test_a_row_that_cannot_be_read_any_more_is_told_of_when_it_is_due(tmp_path: 
 
 
 @pytest.mark.parametrize("connections", [1, 4, None])
+@pytest.mark.parametrize("long", [0, 10**9])
 def test_a_session_reads_each_row_once_for_its_prompt(
-    connections: int | None, dataset: Dataset, store: Store, loads: Counter[str]
+    connections: int | None,
+    long: int,
+    dataset: Dataset,
+    store: Store,
+    loads: Counter[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(pipeline_module, "LONG", long)
     model = FakeModel(world)
     work(dataset, store, model, max_connections=connections)
     assert loads == Counter(ref.id for ref in dataset.refs)

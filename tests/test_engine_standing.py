@@ -59,8 +59,7 @@ class Endpoint:
 
 
 def missing(message: str) -> Any:
-    failure = fails("model_missing", status=404)
-    return failure.model_copy(update={"failure": failure.failure.model_copy(update={"message": message})})
+    return fails("model_missing", status=404, message=message)
 
 
 # --- before the first answer, and after it -----------------------------------------------------

@@ -67,6 +67,9 @@ def words(server: ScriptedServer, data: Manifest) -> tuple[str, ...]:
     return (*model, "--judge", "openai-api/judge", "--judge-base-url", server.base_url, "--json")
 
 
+WHY = {0: "done", 3: "done", 4: "cost_limit", 130: "interrupted"}
+
+
 def read(done: Done) -> Lines:
     """All events, each checked against its documented form; the last one tells the exit code."""
     assert done.out.isascii()
@@ -79,7 +82,8 @@ def read(done: Done) -> Lines:
     times = [datetime.fromisoformat(event["time"]) for event in found]
     assert times == sorted(times)
     assert [event["event"] for event in found].count("end") == 1
-    assert found[-1] == found[-1] | {"event": "end", "exit_code": done.code}
+    stopped = WHY.get(done.code, "error")
+    assert found[-1] == found[-1] | {"event": "end", "exit_code": done.code, "stopped": stopped}
     return found
 
 
@@ -196,6 +200,14 @@ def test_a_fatal_answer_and_too_many_failures(
     found = read(done)
     assert (done.code, only(found, "error")["error"]) == (5, "QuotaError")
     assert kinds(found)[-3:] == ["progress", "error", "end"]
+
+
+def test_a_budget_that_is_reached(awb: HereAwb, words: tuple[str, ...]) -> None:
+    prices = ("--price", "openai-api/world=1,1", "--price", "openai-api/judge=1,1")
+    done = awb("run", *words, *prices, "--max-cost", "0.000001", "--output-tokens", "1-9")
+    found = read(done)
+    assert (done.code, found[-1]["stopped"]) == (4, "cost_limit")
+    assert "budget reached" in [event["message"] for event in found if event["event"] == "warning"][-1]
 
 
 def test_a_dry_run_and_a_configuration_file(awb: HereAwb, words: tuple[str, ...], tmp_path: Path) -> None:

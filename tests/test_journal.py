@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentworldbench.errors import StoreError
-from agentworldbench.journal import Journal
+from agentworldbench.journal import Journal, is_unfinished
 from agentworldbench.records import Attempt, Failure, FailureKind, Prediction, Usage, Verdict
 
 
@@ -278,7 +278,7 @@ def test_predictions_round_trip(tmp_path_factory: pytest.TempPathFactory, record
     read = journal(folder)
     assert read.bad_lines == []
     assert list(read.every_line()) == records
-    last = {record.key: record for record in records}
+    last = {record.key: record for record in records if not is_unfinished(record)}
     assert {record.key: record for record in read} == last
     assert all(read.get(key) == record for key, record in last.items())
 
@@ -292,7 +292,29 @@ def test_verdicts_round_trip(tmp_path_factory: pytest.TempPathFactory, records: 
     made.close()
     read: Journal[Verdict] = Journal(made.path, Verdict)
     assert (list(read.every_line()), read.bad_lines) == (records, [])
-    assert {record.key: record for record in read} == {record.key: record for record in records}
+    last = {record.key: record for record in records if not is_unfinished(record)}
+    assert {record.key: record for record in read} == last
+
+
+def test_what_was_given_up_counts_as_money_and_is_no_record_of_its_key(tmp_path: Path) -> None:
+    """In whatever order the lines stand: not before a good record, and not after one."""
+    good = prediction()
+    given_up = good.model_copy(
+        update={"failure": Failure(kind=FailureKind.NOT_RUN, message="given up"), "cost_usd": 0.5}
+    )
+    for order in ([given_up], [given_up, good], [good, given_up]):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        made = journal(folder)
+        for record in order:
+            made.append(record)
+        made.close()
+        for seen in (made, journal(folder)):
+            expected = good if good in order else None
+            assert seen.get(good.key) == expected
+            assert (good.key in seen) is (expected is not None)
+            assert list(seen) == ([good] if expected else [])
+            assert list(seen.every_line()) == order
 
 
 @pytest.mark.parametrize("half", ["\ud800", "a\udfffb", "\udc00\ud800"])

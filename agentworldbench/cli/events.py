@@ -107,11 +107,16 @@ class Failed(Event):
     message: str
 
 
+Stopped = Literal["done", "cost_limit", "interrupted", "error"]
+"""Why a session ended: all was done that could be, the money was spent, the user stopped it, or it could not go on."""
+
+
 class End(Event):
     """The last line."""
 
     event: Literal["end"] = "end"
     exit_code: int
+    stopped: Stopped
 
 
 class Events:
@@ -210,8 +215,12 @@ def events(wanted: bool) -> Iterator[Events]:
         raise
     finally:
         stream.last_progress()
-        stream.write(End(exit_code=code))
+        stream.write(End(exit_code=code, stopped=_BY_CODE.get(code, "error")))
         stream.others.close()
+
+
+_BY_CODE: Final[dict[int, Stopped]] = {0: "done", 3: "done", 4: "cost_limit", 130: "interrupted"}
+"""With too few samples scored (3) nothing is left to be done either."""
 
 
 def _line(event: Event) -> str:

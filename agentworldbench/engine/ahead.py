@@ -23,6 +23,8 @@ from agentworldbench.errors import DataError
 from agentworldbench.prompts import predict_messages
 from agentworldbench.records import Message, Sample, SampleRef
 
+LONG: Final = 20_000
+"""Bytes of a row whose prompt is worth the trouble; a shorter one is made in a tenth of a millisecond."""
 ROOM: Final = 16_000_000
 """Bytes of rows in stock; their texts take two to six times as much memory."""
 

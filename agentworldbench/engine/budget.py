@@ -98,7 +98,10 @@ class _Sample:
 
     def question(self, fitted: Fitted) -> Request:
         """The request as it is handed over for sending."""
-        return fitted.request.model_copy(update={"tentative": self.in_doubt(fitted)})
+        in_doubt = self.in_doubt(fitted)
+        if in_doubt == fitted.request.tentative:
+            return fitted.request
+        return fitted.request.model_copy(update={"tentative": in_doubt})
 
     async def after(self, answer: Answer, refused: Fitted) -> Fitted | None:
         """What to ask for after `answer`; None where it is no refusal for length, or nothing less is left."""

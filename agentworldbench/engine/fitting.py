@@ -252,6 +252,8 @@ def most(model: Model, request: Request) -> int | None:
 
 def with_room(request: Request, max_tokens: int | None) -> Request:
     """The request for an answer of at most so many tokens."""
+    if request.sampling.max_tokens == max_tokens:
+        return request
     sampling = request.sampling.model_copy(update={"max_tokens": max_tokens})
     return request.model_copy(update={"sampling": sampling})
 

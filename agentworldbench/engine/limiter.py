@@ -71,6 +71,7 @@ class Limiter:
         self._standings: dict[int, Standing] = {}
         self._overcharged_by = ""
         self._ceilings = (ceilings or Ceilings()).rates()
+        self._counts = any(self._ceilings)
         self._taken = 0
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers = itertools.count(1)
@@ -186,10 +187,12 @@ class Limiter:
 
     def _wait(self, tokens: float) -> float:
         now = time.monotonic()
-        waits = [rate.wait(amount, now) for rate, amount in self._amounts(tokens)]
+        waits = [rate.wait(amount, now) for rate, amount in self._amounts(tokens)] if self._counts else []
         return max(self._closed_until - now, *waits, 0.0)
 
     def _count(self, tokens: float, now: float) -> tuple[tuple[Rate, Entry], ...]:
+        if not self._counts:
+            return ()
         return tuple((rate, rate.use(amount, now)) for rate, amount in self._amounts(tokens))
 
     @property

@@ -22,7 +22,7 @@ from itertools import islice, product
 
 from agentworldbench.dataset import Dataset
 from agentworldbench.engine.accounts import Job
-from agentworldbench.engine.ahead import Ahead
+from agentworldbench.engine.ahead import LONG, Ahead
 from agentworldbench.engine.limiter import MOST, START, Limiter, Limiters, Slot
 from agentworldbench.engine.order import Reads, Taken, Trajectory, Work, in_order, reads
 from agentworldbench.engine.progress import Progress
@@ -32,9 +32,16 @@ from agentworldbench.engine.retry import Answer, ask
 from agentworldbench.engine.spending import Ledger
 from agentworldbench.engine.steps import Predictor, judge, predict
 from agentworldbench.engine.turns import Turns
+from agentworldbench.engine.units import (
+    Question,
+    Unit,
+    accounted,
+    unfinished_prediction,
+    unfinished_verdict,
+)
 from agentworldbench.errors import AwbError
 from agentworldbench.models import Model
-from agentworldbench.records import TRANSIENT, Failure, Prediction, Request, SampleRef, Verdict
+from agentworldbench.records import TRANSIENT, Attempt, Failure, Prediction, Request, SampleRef, Verdict
 from agentworldbench.response_cache import ResponseCache
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.store import Store
@@ -51,37 +58,6 @@ class Patience:
     model_ceilings: Ceilings = UNLIMITED
     judge_ceilings: Ceilings = UNLIMITED
     most: int = MOST
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One prediction to make: a sample in one epoch (counted from 1)."""
-
-    ref: SampleRef
-    epoch: int = 1
-
-    @property
-    def job(self) -> Job:
-        """The prediction as it is paid for."""
-        return Job.of(self.ref, self.epoch)
-
-
-@dataclass(frozen=True)
-class Question:
-    """One verdict to ask for: a judge on a unit's prediction, `repeat` counted from 1.
-
-    `place` is that of the trajectory in the order of work.
-    """
-
-    unit: Unit
-    judge: Judge
-    repeat: int = 1
-    place: int = 0
-
-    @property
-    def job(self) -> Job:
-        """The verdict as it is paid for."""
-        return Job.of(self.unit.ref, self.unit.epoch, self.judge.digest(), self.repeat)
 
 
 class Pipeline:
@@ -193,7 +169,6 @@ class Pipeline:
                     await self._predict(unit, taken, units[index + 1 :], slot, work)
                     work.answered(taken.turns)
                     self._progress.update()
-                    await asyncio.sleep(0)
 
     async def _predict(self, unit: Unit, taken: Taken, rest: Sequence[Unit], slot: Slot, work: Work) -> None:
         """Make sure of a prediction, and hand it over to the judges. No text outlives this call."""
@@ -205,6 +180,7 @@ class Pipeline:
             return  # left for a session with a higher --max-cost
         if prediction is not None:
             stage.reuse(prediction.failure)
+            await asyncio.sleep(0)  # others and an interrupt are heard; who asks waits for a turn anyway
         elif self._predictor is not None:
             await slot.take()
             await self._turns.next()
@@ -213,7 +189,8 @@ class Pipeline:
             self._prepare(later, work)
             again = reads(taken, unit.ref, later, self._predictor.model.limits.context)
             make = partial(predict, self._predictor, prompt, unit.epoch, read_again=again)
-            prediction = await remembered(self._cache, partial(self._ask, slot), make)
+            with accounted(self._store.predictions, partial(unfinished_prediction, unit)) as attempts:
+                prediction = await remembered(self._cache, partial(self._ask, slot, attempts), make)
             self._store.predictions.append(prediction)
             self._ledger.settle(unit.job, prediction)
             stage.add(prediction.usage, prediction.cost_usd, prediction.failure)
@@ -225,8 +202,9 @@ class Pipeline:
         if self._predictor is None or self._predictor.model.endpoint is None:
             return
         turns = later or work.next_but(len(self._ahead))
-        if turns and (turns[0].id, 1) not in self._store.predictions:
-            self._ahead.want(turns[0])
+        ref = turns[0] if turns else None
+        if ref is not None and ref.length >= LONG and (ref.id, 1) not in self._store.predictions:
+            self._ahead.want(ref)
 
     def _first_ones(self, work: Work, count: int) -> Iterator[SampleRef]:
         """The samples with which the first trajectories begin, as far as they have no record yet."""
@@ -294,7 +272,6 @@ class Pipeline:
             while lane:  # the one that is asked stays in its lane, which so is nobody else's
                 await self._judge(lane[0], list(islice(lane, 1, None)))
                 self._progress.update()
-                await asyncio.sleep(0)
                 lane.popleft()
 
     async def _judge(self, question: Question, rest: Sequence[Question]) -> None:
@@ -310,14 +287,20 @@ class Pipeline:
             more = self._to_judge[judging.digest(), unit.ref.domain] > 0
             again = Reads(first=more, whole=any(one.unit == unit for one in rest))
             make = partial(judge, judging, prediction, sample, question.repeat, read_again=again)
-            verdict = await remembered(self._cache, partial(self._ask, slot), make, judging.failed)
+            observation = judging.shown(prediction)
+            assert observation is not None, "queued only when it can be judged"
+            unfinished = partial(unfinished_verdict, question, observation)
+            with accounted(self._store.verdicts, unfinished) as attempts:
+                verdict = await remembered(
+                    self._cache, partial(self._ask, slot, attempts), make, judging.failed
+                )
         self._store.verdicts.append(verdict)
         self._ledger.settle(question.job, verdict)
         self._progress.verdicts.add(verdict.usage, verdict.cost_usd, judging.failed(verdict))
         self._progress.verdicts.recalled += verdict.cached_usage is not None
 
-    async def _ask(self, slot: Slot, model: Model, request: Request) -> Answer:
-        return await ask(model, request, slot, self._patience.max_retries, self._progress)
+    async def _ask(self, slot: Slot, attempts: list[Attempt], model: Model, request: Request) -> Answer:
+        return await ask(model, request, slot, self._patience.max_retries, self._progress, attempts)
 
     def _limiter(self, model: Model) -> Limiter:
         """The limiter of a model's endpoint; ceilings of all who share the endpoint hold for it."""

@@ -51,8 +51,19 @@ class Answer:
     limit: ContextLimit | None = None
 
 
-async def ask(model: Model, request: Request, slot: Slot, max_retries: int, progress: Progress) -> Answer:
-    """Send `request`, at most 1 + `max_retries` times. Raises an AwbError for fatal failures."""
+async def ask(
+    model: Model,
+    request: Request,
+    slot: Slot,
+    max_retries: int,
+    progress: Progress,
+    tally: list[Attempt] | None = None,
+) -> Answer:
+    """Send `request`, at most 1 + `max_retries` times; each attempt is also put into `tally` when it has ended.
+
+    Raises an AwbError for fatal failures.
+    """
+    tally = [] if tally is None else tally
     limiter = slot.limiter
     standing = limiter.standing(model)
     attempts: list[Attempt] = []
@@ -69,9 +80,11 @@ async def ask(model: Model, request: Request, slot: Slot, max_retries: int, prog
             limiter.reached = True
             standing.note(None, time.monotonic())
             attempts.append(_answered(outcome, seconds))
+            tally.append(attempts[-1])
             return Answer(outcome, tuple(attempts), seconds)
         failure = _in_context(outcome.failure, standing)
         attempts.append(_failed(failure, outcome, seconds, model))
+        tally.append(attempts[-1])
         if failure.status is not None:
             limiter.reached = True
         standing.note(failure.kind, time.monotonic())

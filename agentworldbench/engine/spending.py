@@ -24,6 +24,7 @@ from agentworldbench.engine.expected import LONGEST_REFERENCE, prediction_tokens
 from agentworldbench.engine.fitting import smaller
 from agentworldbench.engine.steps import Predictor
 from agentworldbench.errors import ConfigError
+from agentworldbench.journal import is_unfinished
 from agentworldbench.models import Model
 from agentworldbench.prices import Price, dollars, plain_name
 from agentworldbench.records import Asked, SampleRef
@@ -131,7 +132,8 @@ class Ledger:
         assumed = cost.unknown * account.one_request(job) if cost.unknown else 0.0
         self.spent += cost.usd + assumed
         self.assumed += assumed
-        account.learn(job, record)
+        if not is_unfinished(record):
+            account.learn(job, record)
 
     def told(self) -> str:
         """What is spent, of which limit, for people."""

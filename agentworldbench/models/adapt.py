@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -117,12 +117,13 @@ class Adaptation:
                 return True
         return False
 
-    @asynccontextmanager
-    async def first_alone(self) -> AsyncIterator[None]:
+    def first_alone(self) -> AbstractAsyncContextManager[None]:
         """Let the endpoint's first request pass alone; afterwards this costs nothing."""
-        if self._settled.is_set():
-            yield
-        elif not self._first.locked():
+        return nullcontext() if self._settled.is_set() else self._in_turn()
+
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncIterator[None]:
+        if not self._first.locked():
             async with self._first:
                 try:
                     yield

@@ -12,6 +12,7 @@ model's least size (512 to 4,096 tokens) are not cached, and cost nothing more.
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ MARGIN: Final = 60.0
 """Seconds for which a provider keeps what was put into its cache, and how many of them are not counted on."""
 MOST: Final = 4
 """Breakpoints that a request may have."""
+_ABOUT_CACHING: Final = re.compile(r"cache_control|(prompt|context|explicit) caching", re.IGNORECASE)
+_SAID: Final = 300
+"""How a refusal names them, and characters of it that are its own words."""
 PROVIDERS: Final = frozenset({"anthropic", "azure_ai", "bedrock", "openrouter", "vertex_ai"})
 """LiteLLM's providers that hand the marks on to Claude. Other models of theirs cache without being told."""
 
@@ -70,6 +74,12 @@ class CacheBreakpoints:
     def refused(self) -> None:
         """The endpoint takes no marks: put none from now on."""
         self.wanted = False
+
+
+def refuses_breakpoints(status: int | None, message: str) -> bool:
+    """Whether a refusal is about breakpoints: the endpoint does not know them, or may not cache (Google switches
+    caching off for projects that ask for it, and then refuses marked requests)."""
+    return status in (400, 403, 422) and _ABOUT_CACHING.search(message[:_SAID]) is not None
 
 
 def marked(messages: Sequence[dict[str, Any]], placed: Placed) -> list[dict[str, Any]]:

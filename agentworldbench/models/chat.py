@@ -198,8 +198,10 @@ def read_usage(usage: Any) -> Usage:
         return Usage()
 
     def count(*path: str) -> int | None:
-        value: Any = usage
-        for name in path:
+        value: Any = usage.get(path[0])
+        if value is None:
+            return None
+        for name in path[1:]:
             value = value.get(name) if isinstance(value, dict) else None
         plain = isinstance(value, int) and not isinstance(value, bool)
         return value if plain and 0 <= value < MOST_TOKENS else None

@@ -18,7 +18,7 @@ from agentworldbench.errors import ConfigError, CredentialsError
 from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
 from agentworldbench.models.base import Connection, one_line, public_url, query_mark, reach_hint
-from agentworldbench.models.cache_breakpoints import CacheBreakpoints, marked
+from agentworldbench.models.cache_breakpoints import CacheBreakpoints, marked, refuses_breakpoints
 from agentworldbench.models.chat import read_chat, read_usage, request_body
 from agentworldbench.models.connections import key_mark, probe_litellm
 from agentworldbench.models.failures import (
@@ -160,7 +160,7 @@ class LiteLLMModel:
                     return outcome.model_copy(update={"cache_breakpoints": len(placed.lengths)})
                 failure = outcome.failure
                 adaptable = failure.kind is FailureKind.BAD_REQUEST
-                if adaptable and placed.lengths and "cache_control" in failure.message:
+                if placed.lengths and refuses_breakpoints(failure.status, failure.message):
                     self._breakpoints.refused()
                 elif not (adaptable and self._adaptation.learn(sent.body, failure.message)):
                     return outcome

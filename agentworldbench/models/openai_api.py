@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
 from agentworldbench.models import thinking as families
@@ -232,7 +232,7 @@ class OpenAIModel:
             return content
         raw = content.decode("utf-8", "replace")
         try:
-            reply = json.loads(content)
+            reply = _decoded(content)
         except (ValueError, RecursionError) as problem:
             return malformed(f"the reply is not JSON ({one_line(str(problem))})", raw, self._secrets)
         told = reply.get("usage") if isinstance(reply, dict) else None
@@ -274,6 +274,14 @@ class OpenAIModel:
         if self._client is not None:
             await self._client.close()
             self._client = self._posts = None
+
+
+def _decoded(content: bytes) -> Any:
+    """A reply's JSON; the quicker parser leaves odd ones (lone surrogates, other encodings) to the patient one."""
+    try:
+        return from_json(content, cache_strings=False)
+    except ValueError:
+        return json.loads(content)
 
 
 def _without_secrets(value: Any, secrets: tuple[str, ...]) -> Any:

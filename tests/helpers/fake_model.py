@@ -32,11 +32,15 @@ def says(text: str | None, **fields: Any) -> Completion:
 
 
 def fails(
-    kind: str, retry_after: float | None = None, status: int | None = None, **fields: Any
+    kind: str,
+    retry_after: float | None = None,
+    status: int | None = None,
+    message: str | None = None,
+    **fields: Any,
 ) -> CallFailure:
     """A failure of a call; `fields` are further ones of the record."""
     words = "The model `fake` does not exist" if kind == "model_missing" else f"scripted {kind}"
-    failure = Failure(kind=FailureKind(kind), message=words, status=status)
+    failure = Failure(kind=FailureKind(kind), message=message or words, status=status)
     return CallFailure(failure=failure, retry_after=retry_after, **fields)
 
 
