@@ -123,6 +123,8 @@ class Pipeline:
         judging = sum(self._workers(judge.model) for judge in self._judges)  # each may have its own endpoint
         model = self._predictor.model if self._predictor else None
         try:
+            if self._predictor is not None:
+                self._predictor.make_ready()
             if model is not None and model.endpoint is not None:
                 await self._ahead.fill(self._first_ones(work, self._at_first(model)))
             async with asyncio.TaskGroup() as group:

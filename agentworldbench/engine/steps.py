@@ -34,6 +34,7 @@ from agentworldbench.records import (
     Sampling,
     Verdict,
 )
+from agentworldbench.reply import parts_of
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.task import Task
 from agentworldbench.texts import sha256_text
@@ -55,6 +56,11 @@ class Predictor:
         """The failure of a stored prediction by the protocol's own reading; officially any content counts."""
         judged = self.parse == "official" and prediction.official_sha256 is not None
         return None if judged else prediction.failure
+
+    def make_ready(self) -> None:
+        """Compile what replies are read with. It takes as long as reading ten of them, and is done before anything is sent."""
+        for task in self.tasks.values():
+            parts_of("", task.prediction_tag)
 
 
 async def predict(
