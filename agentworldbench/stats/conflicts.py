@@ -25,7 +25,7 @@ DECISIVE: Final[Mapping[str, str]] = {
     "status_match": "status",
     "exit_code_match": "exit code",
     "test_counts_match": "test counts",
-    "status_class": "kind of error or success",
+    "status_class": "what the commands came to",
     "prompt_match": "prompt",
     "echo_match": "echo",
     "interactive_state": "state of the terminal",
