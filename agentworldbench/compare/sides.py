@@ -1,0 +1,313 @@
+"""What comparisons of runs share: runs open for reading, whether they are alike, and which samples they share.
+
+In: run directories. Out: `Side`s; what differs between them beside the models, in words; the judges that all
+have; the samples that all were asked about; which answers of two runs are one answer; scores by sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
+from pathlib import Path
+from typing import Literal
+
+from agentworldbench.errors import ConfigError
+from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.readings import judge_scores
+from agentworldbench.records import Prediction, Record, SampleRef
+from agentworldbench.resume import differences as predict_differences
+from agentworldbench.resume import reopen_samples
+from agentworldbench.run import Run, load_run
+from agentworldbench.run_record import JudgeRecord, judge_names
+from agentworldbench.stats.aggregate import by_domain, mean
+from agentworldbench.stats.epochs import SampleScore, rule_score
+from agentworldbench.stats.results import Results
+from agentworldbench.store import Store, open_store
+
+Policy = Literal["exclude", "floor"]
+Scores = Mapping[str, SampleScore]
+"""By sample id; a sample that counts nowhere is missing."""
+Shared = Mapping[str, Sequence[SampleRef]]
+"""Samples by domain."""
+
+
+class Compared(Record):
+    """One of the runs. `samples` are those it is about, all domains together; `subset` says which part of its data
+    that is, where it is not all."""
+
+    path: str
+    model: str
+    data: str
+    protocol: str
+    samples: int
+    complete: bool
+    subset: str | None = None
+
+
+class Coverage(Record):
+    """How many of a domain's samples that all runs are about have a score in each, in the order of the runs."""
+
+    samples: int
+    scored: tuple[int, ...]
+
+    def share(self, run: int) -> float:
+        """Scored / all of one run, by its place."""
+        return self.scored[run] / self.samples if self.samples else 0.0
+
+
+class OneAnswer(Record):
+    """Samples whose answers in two runs are one: `cached` taken from a response cache, `copied` the same record
+    in both directories, or one replayed from the other."""
+
+    cached: int = 0
+    copied: int = 0
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run, open for reading."""
+
+    run: Run
+    results: Results
+    store: Store
+    groups: Shared
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How all runs are compared: by one judge (each run's own record of it), or by rules (None)."""
+
+    name: str
+    judges: tuple[JudgeRecord, ...] | None
+    policy: Policy
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the first run's judge."""
+        return None if self.judges is None else self.judges[0].digest
+
+    def scores(self, sides: Sequence[Side], shared: Shared) -> list[Scores]:
+        """The score of each shared sample in each run."""
+        if self.judges is None:
+            return [dict(_rule_scores(side)) for side in sides]
+        return [
+            dict(
+                judge_scores(
+                    side.store,
+                    shared,
+                    judge,
+                    PROTOCOLS[judge.protocol].policy,
+                    side.run.record.epochs,
+                    side.run.record.repeats.get(judge.digest, 1),
+                )
+            )
+            for side, judge in zip(sides, self.judges, strict=True)
+        ]
+
+
+def open_results(path: Path) -> tuple[Run, Results]:
+    """A run and its results. Raises ConfigError where there are none."""
+    run = load_run(path)
+    if run.results is None:
+        raise ConfigError(f"{path}: has no results yet; `awb score {path}` makes them")
+    return run, run.results
+
+
+def compared(path: Path, results: Results) -> Compared:
+    """How a comparison calls a run."""
+    return Compared(
+        path=str(path),
+        model=results.model,
+        data=results.predict.data.name,
+        protocol=results.protocol,
+        samples=sum(results.selection.samples.values()),
+        complete=results.complete,
+        subset=results.subset,
+    )
+
+
+def open_side(path: Path, data: str | None) -> Side:
+    """A run with results, and its samples. Raises ConfigError where there are none."""
+    run, results = open_results(path)
+    samples = reopen_samples(path, run.record, data)
+    return Side(run, results, open_store(path), by_domain(samples.refs))
+
+
+def alike_or_forced(sides: Sequence[Side], missing: Sequence[str], force: bool) -> tuple[str, ...]:
+    """What differs beside the models, in words. Raises ConfigError where anything does and `force` is not set."""
+    unlike = dict.fromkeys(words for one, other in combinations(sides, 2) for words in _unlike(one, other))
+    if (found := (*unlike, *missing)) and not force:
+        raise ConfigError(
+            f"these runs are not alike: {'; '.join(found)}. Their scores do not compare; --force compares them all "
+            "the same and says so"
+        )
+    return found
+
+
+def _unlike(first: Side, second: Side) -> Iterator[str]:
+    one, other = first.results, second.results
+    domains = [domain for domain in first.groups if domain in second.groups]
+    for what, known in (
+        ("the data", [side.predict.data.files for side in (one, other)]),
+        ("how predictions are asked for and read", [side.predict.tasks for side in (one, other)]),
+        (
+            "the task files, so the rule metrics (`awb score` computes both anew)",
+            [one.task_files, other.task_files],
+        ),
+        ("a user's own metrics", [one.own_metrics, other.own_metrics]),
+    ):
+        differing = [domain for domain in domains if known[0].get(domain) != known[1].get(domain)]
+        if differing:
+            yield f"{what} of {', '.join(differing)}"
+    for what, values in (
+        ("the protocols", (one.protocol, other.protocol)),
+        ("the rules of extraction", (one.predict.extraction, other.predict.extraction)),
+        ("the context policies", (one.predict.context_policy, other.predict.context_policy)),
+        ("the versions that computed the metrics", (one.made_by, other.made_by)),
+    ):
+        if values[0] != values[1]:
+            yield f"{what} ({values[0]} and {values[1]})"
+
+
+def measures_of(sides: Sequence[Side], wanted: str | None) -> tuple[list[Measured], list[str]]:
+    """What the runs are compared by (each judge that all have, then rules, unless a judge is `wanted`), and what
+    keeps their judges from being alike. Raises ConfigError for a judge that not all runs have."""
+    known = [_judges(side, wanted) for side in sides]
+    if wanted is not None and not all(known):
+        raise ConfigError(f"--judge {wanted}: no judge of {'both' if len(sides) == 2 else 'all'} runs")
+    common = [digest for digest in known[0] if all(digest in one for one in known)]
+    matched = [tuple(one[digest] for one in known) for digest in common]
+    missing = []
+    if not matched and all(known):
+        if all(len(one) == 1 for one in known):
+            matched = [tuple(judge for one in known for judge in one.values())]
+            called = dict.fromkeys(f"{one.model}, {one.protocol}, {one.digest}" for one in matched[0])
+            missing = [f"the judges ({' and '.join(called)})"]
+        else:
+            missing = [f"the judges: none judged {'both' if len(sides) == 2 else 'all'}"]
+    names = judge_names(sides[0].run.record.judges)
+    measures = [Measured(names[some[0].digest], some, PROTOCOLS[some[0].protocol].policy) for some in matched]
+    if wanted is None:
+        measures.append(Measured("rules", None, sides[0].results.policy))
+    return measures, missing
+
+
+def _judges(side: Side, wanted: str | None) -> dict[str, JudgeRecord]:
+    judges = side.run.record.judges
+    names = judge_names(judges)
+    return {one.digest: one for one in judges if wanted in (None, one.model, one.digest, names[one.digest])}
+
+
+def shared_samples(sides: Sequence[Side]) -> dict[str, list[SampleRef]]:
+    """The samples that all runs were asked about, by domain. Raises ConfigError where there are none."""
+    found = _common(sides, lambda side, ref: (ref.id, 1) in side.store.predictions)
+    if not found:
+        names = [str(side.run.path) for side in sides]
+        raise ConfigError(f"{', '.join(names[:-1])} and {names[-1]} have no sample in common")
+    return found
+
+
+def _common(sides: Sequence[Side], has: Callable[[Side, SampleRef], bool]) -> dict[str, list[SampleRef]]:
+    """The samples that every run is about and `has`, with their text unchanged."""
+    hashes = [{ref.id: ref.row_hash for refs in side.groups.values() for ref in refs} for side in sides]
+    found: dict[str, list[SampleRef]] = {}
+    for domain, refs in sides[0].groups.items():
+        for ref in refs:
+            if all(one.get(ref.id) == ref.row_hash for one in hashes) and all(
+                has(side, ref) for side in sides
+            ):
+                found.setdefault(domain, []).append(ref)
+    return found
+
+
+def coverage_of(sides: Sequence[Side], scores: Sequence[Scores]) -> dict[str, Coverage]:
+    """By domain, of the samples that all runs are about (asked already or not) those that have a score. Samples
+    that no run has a score or a failure of (a metric that does not apply) are none of them."""
+    every = _common(sides, lambda side, ref: True)
+    found = {}
+    for domain, refs in every.items():
+        counted = [
+            ref.id
+            for ref in refs
+            if any(ref.id in one for one in scores)
+            or any((ref.id, 1) not in side.store.predictions for side in sides)
+        ]
+        scored = tuple(sum(name in one and one[name].value is not None for name in counted) for one in scores)
+        found[domain] = Coverage(samples=len(counted), scored=scored)
+    return found
+
+
+def _rule_scores(side: Side) -> Iterator[tuple[str, SampleScore]]:
+    """The rule score of each sample with a primary metric: those that copying was scored on."""
+    floor = PROTOCOLS[side.run.record.protocol].policy == "floor"
+    for name, some in groupby(side.run.metrics(), lambda record: record.sample_id):
+        score = rule_score(list(some), floor)
+        if score is not None:
+            yield name, score
+
+
+def one_answers(first: Side, second: Side, shared: Shared) -> tuple[frozenset[str], OneAnswer]:
+    """The shared samples whose answers (of every epoch) are one in both runs, and how that came."""
+    found: list[str] = []
+    cached = copied = 0
+    epochs = range(1, max(first.run.record.epochs, second.run.record.epochs) + 1)
+    alike = _answer_alike(first, second)
+    for refs in shared.values():
+        for ref in refs:
+            pairs = [
+                [side.store.predictions.get((ref.id, epoch)) for side in (first, second)] for epoch in epochs
+            ]
+            draws = [_one_draw(one, other, alike) for one, other in pairs]
+            if None not in draws:
+                found.append(ref.id)
+                cached += "cached" in draws
+                copied += "cached" not in draws
+    return frozenset(found), OneAnswer(cached=cached, copied=copied)
+
+
+def _answer_alike(first: Side, second: Side) -> bool:
+    """Whether equal texts of two runs are one answer: where one replays stored answers, or both ask a baseline."""
+    backends = [side.run.record.predict.model.get("backend") for side in (first, second)]
+    return "replay" in backends or ("baseline" in backends and same_model(first, second))
+
+
+def _one_draw(
+    one: Prediction | None, other: Prediction | None, alike: bool
+) -> Literal["cached", "copied"] | None:
+    """How two predictions are one answer; None: they are two, or nothing tells."""
+    if one is None or other is None:
+        return None
+    if one.draw is not None and one.draw == other.draw:
+        return "cached"
+    copied = one == other and (one.started_at is not None or one.response_id is not None)
+    if copied or (alike and (one.text, one.observation) == (other.text, other.observation)):
+        return "copied"
+    return None
+
+
+def same_directory(first: Side, second: Side) -> bool:
+    """Whether two paths lead to one directory."""
+    return first.run.path.resolve() == second.run.path.resolve()
+
+
+def same_model(first: Side, second: Side) -> bool:
+    """Whether both runs asked one model in one way, by their records, so that they differ by their draws alone.
+
+    Two servers may serve two models under one name, so addresses count too.
+    """
+    records = [side.run.record for side in (first, second)]
+    urls = [record.sessions[-1].model_url if record.sessions else None for record in records]
+    return urls[0] == urls[1] and not predict_differences(records[0].predict, records[1].predict)
+
+
+def as_draws(scores: Sequence[SampleScore], draws: Sequence[int]) -> list[float | None]:
+    """What a sample counts in each run. One answer is one draw: runs with one number in `draws` get the mean of
+    what the verdicts on it said."""
+    if len(set(draws)) == len(draws):
+        return [one.value for one in scores]
+    found = []
+    for draw in draws:
+        mine = [one.value for one, other in zip(scores, draws, strict=True) if other == draw]
+        found.append(mean([value for value in mine if value is not None]))
+    return found
