@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.compare import Comparison, Measure, compare_runs
+from agentworldbench.compare.two import Comparison, Measure, compare_runs
 from agentworldbench.errors import ConfigError
 from agentworldbench.run import evaluate, load_run
 from agentworldbench.stats.aggregate import RULE_SCORE
@@ -138,8 +138,11 @@ def test_only_shared_samples_are_compared(runs: Path) -> None:
         100 * (part.rules.score["swe"].floor or 0)
     )
     left_out = sum(whole.predictions.samples.values()) - comparison.shared
+    of = f"{sum(part.predictions.samples.values())} of {sum(part.data_samples.values())}"
     assert comparison.notes == (
         f"{runs / 'a'}: {left_out} of its samples are not asked in both runs and are left out",
+        f"{runs / 'a'}: OS not compared: no sample is asked in both runs",
+        f"{runs / 'part'}: a subset: {of} samples (limit_trajectories)",
         f"{runs / 'a'} has been judged and the other has not: compared by rules alone",
     )
 

@@ -28,7 +28,7 @@ def compare(
         list[str],
         typer.Argument(
             help="Run directories A, B and more; or one run and a leaderboard entry (slug, file, or model).",
-            metavar="RUN_A RUN_B [RUN]…",
+            metavar="RUN",
             show_default=False,
         ),
     ],

@@ -259,12 +259,13 @@ def _unranked(run: int, side: Side, coverage: Mapping[str, Coverage], unlike: bo
 def _notes(
     sides: Sequence[Side], shared: Shared, answers: Answers, measures: Sequence[Measured]
 ) -> Iterator[str]:
+    count = sum(map(len, shared.values()))
     for (first, second), (_, same) in answers.items():
         pair = (sides[first], sides[second])
-        for note in sameness_notes(*pair, same):
+        for note in sameness_notes(*pair, same, count):
             yield f"{pair[0].run.path}, {pair[1].run.path}: {note}"
     yield from left_out_notes(sides, shared)
     if all(measured.judges is None for measured in measures) and any(
         side.run.record.judges for side in sides
     ):
-        yield "no judge has judged all runs: compared by rules alone"
+        yield "No judge has judged all runs: compared by rules alone"

@@ -195,7 +195,7 @@ def _replies(side: Side, names: Sequence[str]) -> dict[str, tuple[Reply, ...]]:
 def _notes(
     sides: Sequence[Side], shared: Shared, same: OneAnswer, measures: Sequence[Measured]
 ) -> Iterator[str]:
-    yield from sameness_notes(sides[0], sides[1], same)
+    yield from sameness_notes(sides[0], sides[1], same, sum(map(len, shared.values())))
     yield from left_out_notes(sides, shared)
     if all(measured.judges is None for measured in measures):
         for side in sides:
@@ -203,10 +203,10 @@ def _notes(
                 yield f"{side.run.path} has been judged and the other has not: compared by rules alone"
 
 
-def sameness_notes(first: Side, second: Side, same: OneAnswer) -> Iterator[str]:
-    """Why two runs differ by nothing, or by less than two models would."""
+def sameness_notes(first: Side, second: Side, same: OneAnswer, shared: int) -> Iterator[str]:
+    """Why two runs differ by nothing, or by less than two models would; `shared` counts their samples."""
     if same_directory(first, second):
-        yield "both are one directory: nothing can differ"
+        yield "Both are one directory: nothing can differ"
         return
     one_draw = "each is one draw and differs by 0, whatever judges said of it twice"
     if same.cached:
@@ -216,8 +216,8 @@ def sameness_notes(first: Side, second: Side, same: OneAnswer) -> Iterator[str]:
             f"{same.copied} predictions stand in both as one record, or are replayed (a copied directory, perhaps "
             f"resumed): {one_draw}"
         )
-    if same_model(first, second):
-        yield "both asked one model in one way, by their records: what differs are draws of its answers, not models"
+    if same.cached + same.copied < shared and same_model(first, second):
+        yield "Both asked one model in one way, by their records: what differs are draws of its answers, not models"
 
 
 def left_out_notes(sides: Sequence[Side], shared: Shared) -> Iterator[str]:
