@@ -18,7 +18,7 @@ from agentworldbench.records import Record
 from agentworldbench.stats.intervals import LEVEL
 from agentworldbench.stats.paired import Difference, Pair, by_task, holm, tested
 
-TOLD: Final = 1 - LEVEL
+TOLD: Final = round(1 - LEVEL, 6)
 """A corrected p below this tells a difference from 0."""
 
 
@@ -100,13 +100,14 @@ def ranks_of(
 ) -> list[int | None]:
     """The rank of each run: 1 + the number of models that are better; None for those that are not `ranked`.
 
-    `models` numbers the models of the runs: two runs of one model that are both better are one better model.
+    `models` numbers the models of the runs: two runs of one model that are both better are one better model, and no
+    model is better than itself.
     """
     better: dict[int, set[int]] = {number: set() for number in range(len(models))}
     for one in pairs:
         if is_told(one.macro):
             assert one.macro.difference is not None
             winner, loser = (one.second, one.first) if one.macro.difference > 0 else (one.first, one.second)
-            if ranked[winner]:
+            if ranked[winner] and models[winner] != models[loser]:
                 better[loser].add(models[winner])
     return [1 + len(better[number]) if ranked[number] else None for number in better]
