@@ -143,8 +143,8 @@ def test_a_run_beside_an_entry(runs: Path) -> None:
     assert found.overall.published == 54.74
     assert found.overall.independent is not None
     assert found.notes == (
-        "the entry's coverage is not published",
-        "source: Qwen-AgentWorld paper, Table 5 (arXiv 2606.24597)",
+        "The entry's coverage is not published",
+        "Source: Qwen-AgentWorld paper, Table 5 (arXiv 2606.24597)",
     )
 
 
@@ -152,7 +152,7 @@ def test_fewer_domains_have_no_overall_difference(runs: Path) -> None:
     found = against_entry(runs / "two", entry())
     assert set(found.domains) == {"swe", "os"}
     assert (found.overall.run, found.overall.difference, found.overall.independent) == (None, None, None)
-    assert "no overall difference: the run has no MCP, Search, Terminal, Android, Web" in found.notes
+    assert "No overall difference: the run has no MCP, Search, Terminal, Android, Web" in found.notes
 
 
 UNLIKE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
@@ -207,7 +207,7 @@ def test_a_drawn_subset_is_compared_and_said(runs: Path, tmp_path: Path) -> None
         lambda one: (one["selection"].update(limit="18"), one["data_samples"].update(os=1000)),
     )
     (note,) = [note for note in against_entry(other, entry()).notes if "subset" in note]
-    assert note.startswith("the run is a subset: ")
+    assert note.startswith("The run is a subset: ")
 
 
 NEVER = {

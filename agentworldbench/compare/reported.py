@@ -197,21 +197,21 @@ def _unlike_judge(judge: JudgeResults, entry: Entry) -> Iterator[str]:
 
 def _notes(results: Results, judge: JudgeResults, entry: Entry) -> Iterator[str]:
     if results.subset:
-        yield f"the run is {results.subset}; its interval is for another draw of trajectories and holds for the whole"
+        yield f"The run is {results.subset}; its interval is for another draw of trajectories and holds for the whole"
     if not results.complete:
-        yield "the run is PARTIAL: not all of its samples have been asked"
+        yield "The run is PARTIAL: not all of its samples have been asked"
     low = [domain_name(name) for name, one in judge.domains.items() if one.coverage < 1]
     if low:
-        yield f"coverage below 100 % in {', '.join(low)}: what failed is left out or counts 0, as the policy says"
+        yield f"Coverage below 100 % in {', '.join(low)}: what failed is left out or counts 0, as the policy says"
     if entry.coverage is None:
-        yield "the entry's coverage is not published"
+        yield "The entry's coverage is not published"
     missing = _missing(judge.domains, entry.scores)
     if missing:
-        yield f"no overall difference: the run has no {', '.join(missing)}"
+        yield f"No overall difference: the run has no {', '.join(missing)}"
     if entry.note:
         yield f"{entry.model}: {entry.note}"
     if entry.source:
-        yield f"source: {entry.source.title}, {entry.source.location} ({entry.source.identifier})"
+        yield f"Source: {entry.source.title}, {entry.source.location} ({entry.source.identifier})"
 
 
 def _missing(mine: Collection[str], theirs: Iterable[str]) -> list[str]:

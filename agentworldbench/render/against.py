@@ -13,10 +13,6 @@ from agentworldbench.render.numbers import interval_notes, score_cell
 from agentworldbench.render.table import DASH, Table, percent, points
 from agentworldbench.stats.against import Against
 
-_COLUMNS = (
-    "Domain", "Coverage", "Run", "Published", "Difference", "If correlated", "If independent", "Told from 0 if r ≥",
-)  # fmt: skip
-
 
 def against_table(
     title: str,
@@ -29,9 +25,11 @@ def against_table(
     named = [*((domain_name(domain), one) for domain, one in domains.items()), ("Overall, macro", overall)]
     shares = [*(coverage[domain] for domain in domains), min(coverage.values(), default=0.0)]
     assumed = any(one.assumed for _, one in named if one.difference is not None)
+    # With equal standard errors nothing but the difference is left at r = 1.
+    ends = ("If independent",) if assumed else ("If correlated", "If independent")
     return Table(
         title=title,
-        columns=_COLUMNS,
+        columns=("Domain", "Coverage", "Run", "Published", "Difference", *ends, "Told from 0 if r ≥"),
         rows=tuple(
             (
                 name,
@@ -39,8 +37,7 @@ def against_table(
                 score_cell(one.run, one.interval),
                 points(one.published),
                 DASH if one.difference is None else f"{one.difference:+.2f}",
-                _ends(one.correlated),
-                _ends(one.independent),
+                *((_ends(one.independent),) if assumed else (_ends(one.correlated), _ends(one.independent))),
                 _least(one),
             )
             for (name, one), share in zip(named, shares, strict=True)
@@ -52,10 +49,7 @@ def against_table(
 
 
 def _ends(bounds: tuple[float, float] | None) -> str:
-    if bounds is None:
-        return DASH
-    low, high = (f"{value:+.1f}" for value in bounds)
-    return low if low == high else f"{low} to {high}"
+    return DASH if bounds is None else f"{bounds[0]:+.1f} to {bounds[1]:+.1f}"
 
 
 def _least(one: Against) -> str:
@@ -73,10 +67,11 @@ def _assumption(assumed: bool) -> tuple[str, ...]:
         if assumed
         else "its own interval is known"
     )
+    alone = "the difference alone is left" if assumed else "If correlated"
     return (
         f"Published: one number; {known}. How far its luck with trajectories and the run's are one (their correlation r, "
-        "0 to 1) cannot be known without its score of each sample, so there is no p here.",
-        "The 95 % interval of the difference lies between two ends: If correlated, r = 1, where only the difference itself "
-        "is left; If independent, r = 0. Told from 0 if r ≥: the least correlation with which the difference is more than "
-        "luck; 0.00: with any, so it is one; near 1: nothing can be said. Two runs of `awb run` on the same samples tell more.",
+        "taken to be between 0 and 1) cannot be known without its score of each sample, so there is no p here.",
+        f"The 95 % interval of the difference lies between two ends: r = 1, {alone}; r = 0, If independent. Told from 0 "
+        "if r ≥: the least correlation with which the difference is more than luck; 0.00 is with any, near 1 says nothing. "
+        "Many rows are many chances: go by the overall one. Two runs on the same samples tell more.",
     )
