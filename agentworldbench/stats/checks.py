@@ -14,7 +14,7 @@ from math import fsum
 from typing import Final, Literal
 
 from agentworldbench.records import Record, SampleRef
-from agentworldbench.stats.bootstrap import Resampled, resample_ratio, resampled_interval
+from agentworldbench.stats.bootstrap import DRAWS, SEED, Resampled, resample_ratio, resampled_interval
 from agentworldbench.stats.intervals import Interval, Sampled, clustered, stratified
 
 WIDER: Final = 1.1
@@ -51,9 +51,12 @@ class Check(Record):
 
 
 class Checks(Record):
-    """The headline intervals of one judge, or of the rules, in the unit and under the policy of the headline."""
+    """The headline intervals of one judge, or of the rules, in the unit and under the policy of the headline; the
+    bootstrap with `draws` draws from `seed` and the domain's name."""
 
     policy: Literal["exclude", "floor"]
+    draws: int = DRAWS
+    seed: int = SEED
     domains: dict[str, Check]
     macro: Check
 
