@@ -34,7 +34,7 @@ from agentworldbench.compare.sides import (
     same_model,
     shared_samples,
 )
-from agentworldbench.compare.two import left_out_notes, sameness_notes
+from agentworldbench.compare.two import ONE_MODEL, left_out_notes, one_answer_notes
 from agentworldbench.errors import ConfigError
 from agentworldbench.leaderboard.entries import RANK_COVERAGE
 from agentworldbench.records import Record
@@ -172,8 +172,7 @@ def _standings(
         _unranked(number, side, {domain: coverage[domain] for domain in shared}, unlike)
         for number, side in enumerate(sides)
     ]
-    models = [next(one for one in range(len(sides)) if same_model(sides[one], side)) for side in sides]
-    ranks = ranks_of(pairs, models, [reason is None for reason in reasons])
+    ranks = ranks_of(pairs, _models(sides), [reason is None for reason in reasons])
     standings = []
     for number in range(len(sides)):
         domains, overall = _means(samples, number)
@@ -197,6 +196,11 @@ def _standings(
         standings=tuple(sorted(standings, key=lambda one: _order(one, sides[one.run]))),
         pairs=pairs,
     )
+
+
+def _models(sides: Sequence[Side]) -> list[int]:
+    """The number of each run's model: the first run that asks it in the same way."""
+    return [next(one for one in range(len(sides)) if same_model(sides[one], side)) for side in sides]
 
 
 def _order(one: Standing, side: Side) -> tuple[bool, float, str, str]:
@@ -259,11 +263,15 @@ def _unranked(run: int, side: Side, coverage: Mapping[str, Coverage], unlike: bo
 def _notes(
     sides: Sequence[Side], shared: Shared, answers: Answers, measures: Sequence[Measured]
 ) -> Iterator[str]:
-    count = sum(map(len, shared.values()))
     for (first, second), (_, same) in answers.items():
         pair = (sides[first], sides[second])
-        for note in sameness_notes(*pair, same, count):
+        for note in one_answer_notes(*pair, same):
             yield f"{pair[0].run.path}, {pair[1].run.path}: {note}"
+    models = _models(sides)
+    for model in dict.fromkeys(models):
+        paths = [str(side.run.path) for side, other in zip(sides, models, strict=True) if other == model]
+        if len(paths) > 1:
+            yield f"{', '.join(paths)} {ONE_MODEL}"
     yield from left_out_notes(sides, shared)
     if all(measured.judges is None for measured in measures) and any(
         side.run.record.judges for side in sides

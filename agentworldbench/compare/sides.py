@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Literal
@@ -24,6 +25,7 @@ from agentworldbench.stats.aggregate import by_domain, mean
 from agentworldbench.stats.epochs import SampleScore, rule_score
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, open_store
+from agentworldbench.texts import digest
 
 Policy = Literal["exclude", "floor"]
 Scores = Mapping[str, SampleScore]
@@ -65,6 +67,16 @@ class OneAnswer(Record):
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What tells whether two predictions are one: the `draw` of a response cache, when and how long it was `asked`
+    for (None: another program asked and did not say), and a hash of what it `said`."""
+
+    draw: str | None
+    asked: tuple[object, ...] | None
+    said: str
+
+
+@dataclass(frozen=True)
 class Side:
     """One run, open for reading."""
 
@@ -72,6 +84,11 @@ class Side:
     results: Results
     store: Store
     groups: Shared
+
+    @cached_property
+    def answers(self) -> Mapping[tuple[str, int], Answer]:
+        """Every stored prediction by sample and epoch, without its texts."""
+        return {one.key: _answer(one) for one in self.store.predictions}
 
 
 @dataclass(frozen=True)
@@ -247,6 +264,16 @@ def _rule_scores(side: Side) -> Iterator[tuple[str, SampleScore]]:
             yield name, score
 
 
+def _answer(prediction: Prediction) -> Answer:
+    told = (prediction.started_at, prediction.response_id)
+    failure = prediction.failure and prediction.failure.kind.value
+    return Answer(
+        prediction.draw,
+        None if told == (None, None) else (*told, prediction.seconds),
+        digest([prediction.text, prediction.observation, failure]),
+    )
+
+
 def one_answers(first: Side, second: Side, shared: Shared) -> tuple[frozenset[str], OneAnswer]:
     """The shared samples whose answers (of every epoch) are one in both runs, and how that came."""
     found: list[str] = []
@@ -256,7 +283,7 @@ def one_answers(first: Side, second: Side, shared: Shared) -> tuple[frozenset[st
     for refs in shared.values():
         for ref in refs:
             pairs = [
-                [side.store.predictions.get((ref.id, epoch)) for side in (first, second)] for epoch in epochs
+                (first.answers.get((ref.id, epoch)), second.answers.get((ref.id, epoch))) for epoch in epochs
             ]
             draws = [_one_draw(one, other, alike) for one, other in pairs]
             if None not in draws:
@@ -272,18 +299,14 @@ def _answer_alike(first: Side, second: Side) -> bool:
     return "replay" in backends or ("baseline" in backends and same_model(first, second))
 
 
-def _one_draw(
-    one: Prediction | None, other: Prediction | None, alike: bool
-) -> Literal["cached", "copied"] | None:
+def _one_draw(one: Answer | None, other: Answer | None, alike: bool) -> Literal["cached", "copied"] | None:
     """How two predictions are one answer; None: they are two, or nothing tells."""
     if one is None or other is None:
         return None
     if one.draw is not None and one.draw == other.draw:
         return "cached"
-    copied = one == other and (one.started_at is not None or one.response_id is not None)
-    if copied or (alike and (one.text, one.observation) == (other.text, other.observation)):
-        return "copied"
-    return None
+    copied = one.asked is not None and one.asked == other.asked
+    return "copied" if one.said == other.said and (copied or alike) else None
 
 
 def same_directory(first: Side, second: Side) -> bool:

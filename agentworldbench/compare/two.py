@@ -38,6 +38,7 @@ from agentworldbench.stats.paired import Differences, Pair, by_task, differences
 
 WORST = 10
 """Samples that are listed of each measure, unless told otherwise."""
+ONE_MODEL = "asked one model in one way, by their records: what differs are draws of its answers, not models"
 
 
 class Reply(Record):
@@ -193,9 +194,11 @@ def _replies(side: Side, names: Sequence[str]) -> dict[str, tuple[Reply, ...]]:
 
 
 def _notes(
-    sides: Sequence[Side], shared: Shared, same: OneAnswer, measures: Sequence[Measured]
+    sides: tuple[Side, Side], shared: Shared, same: OneAnswer, measures: Sequence[Measured]
 ) -> Iterator[str]:
-    yield from sameness_notes(sides[0], sides[1], same, sum(map(len, shared.values())))
+    yield from one_answer_notes(sides[0], sides[1], same)
+    if same.cached + same.copied < sum(map(len, shared.values())) and same_model(*sides):
+        yield f"Both {ONE_MODEL}"
     yield from left_out_notes(sides, shared)
     if all(measured.judges is None for measured in measures):
         for side in sides:
@@ -203,8 +206,8 @@ def _notes(
                 yield f"{side.run.path} has been judged and the other has not: compared by rules alone"
 
 
-def sameness_notes(first: Side, second: Side, same: OneAnswer, shared: int) -> Iterator[str]:
-    """Why two runs differ by nothing, or by less than two models would; `shared` counts their samples."""
+def one_answer_notes(first: Side, second: Side, same: OneAnswer) -> Iterator[str]:
+    """Why two runs differ by nothing, in all samples or in some."""
     if same_directory(first, second):
         yield "Both are one directory: nothing can differ"
         return
@@ -216,8 +219,6 @@ def sameness_notes(first: Side, second: Side, same: OneAnswer, shared: int) -> I
             f"{same.copied} predictions stand in both as one record, or are replayed (a copied directory, perhaps "
             f"resumed): {one_draw}"
         )
-    if same.cached + same.copied < shared and same_model(first, second):
-        yield "Both asked one model in one way, by their records: what differs are draws of its answers, not models"
 
 
 def left_out_notes(sides: Sequence[Side], shared: Shared) -> Iterator[str]:

@@ -5,7 +5,7 @@ epochs averaged first, and the interval `re-run`: the same samples, answered and
 What failures do is the rule of `panel.py` for a panel of one judge. A sample's epochs are independent answers, each
 with verdicts of its own, so that their spread holds the generation's part and the judge's:
 
-    V = sum over samples of s^2 / E / n^2
+    V = sum over samples of s^2 / E / n^2        [Cochran 1977, 5.3: samples are strata, each with epochs of its own]
 
 with s^2 the variance of a sample's E epochs (where it has but one, that of the others, pooled). Degrees of freedom
 after Satterthwaite [1946], corrected for samples of few epochs [Ames & Webster 1991]. With one epoch there is no such

@@ -182,7 +182,8 @@ def _test(name: str, strata: Sequence[Sequence[Pair]], weights: Sequence[float])
 
 
 def sign_flip(name: str, parts: Sequence[float]) -> float:
-    """How often a sum of independent parts would be as far from 0 if each part were as likely to have the other sign.
+    """How often a sum of independent parts would be as far from 0 if each part were as likely to have the other sign
+    [Fisher 1935, section 21]; the seen pattern is counted among random ones, so that p is never 0 [Phipson & Smyth 2010].
 
     Two-sided, at least 2 / 2^(number of parts); exact up to `EXACT` parts that are not 0, else of `FLIPS` patterns
     seeded by `name`, the one that was seen counted among them.
@@ -217,7 +218,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def detectable(interval: Interval | None) -> float | None:
-    """(t at 97.5 % + t at 80 %) * standard error: the difference found in 80 % of such comparisons."""
+    """(t at 97.5 % + t at 80 %) * standard error: the difference found in 80 % of such comparisons [Bloom 1995]."""
     if interval is None or interval.se is None or interval.df is None:
         return None
     quantiles = student_t((1 + LEVEL) / 2, interval.df) + student_t(POWER, interval.df)
