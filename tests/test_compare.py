@@ -256,6 +256,13 @@ def test_the_command_prints_tables(runs: Path, awb: HereAwb) -> None:
     listed = done.out.partition("Worse in B by judge")[2].partition("B − A by rules")[0]
     assert sum(line.startswith(("os/", "swe/")) for line in listed.splitlines()) == 3
     assert "A: baseline/copy-last (b). B: openai-api/world (a)." in " ".join(done.out.split())
+    (first, *_), replies = (
+        measure.regressions,
+        [line for line in done.out.splitlines() if "json.tool" in line],
+    )
+    places = [*first.first_replies, *first.second_replies]
+    assert replies[:2] == [f"  sed -n {one.line}p {one.file} | python3 -m json.tool" for one in places]
+    assert all(f"{one.file}:{one.line}" in listed for one in places)
     assert "| **Overall, macro** |" in awb("compare", "b", "a", "-f", "md").out
 
 
