@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
 from math import fsum
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from agentworldbench.errors import Interrupted
+from agentworldbench.headline_checks import judge_checks, rule_checks
 from agentworldbench.plan import Samples
 from agentworldbench.prices import Price
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.readings import NOT_RUN, Groups, Outcome, both_readings, reading_of_all, sample_score
+from agentworldbench.readings import NOT_RUN, Groups, Outcome, both_readings, reading_of_all
 from agentworldbench.records import Asked, FailureKind, SampleMetrics, Usage
 from agentworldbench.run_record import JudgeRecord, RunRecord
 from agentworldbench.scoring.metrics import score_observation
@@ -29,17 +30,15 @@ from agentworldbench.scoring.metrics.own import OwnCode, read_own
 from agentworldbench.scoring.parallel import Told, score_all
 from agentworldbench.scoring.worker import Item, Job
 from agentworldbench.stats.aggregate import by_domain
-from agentworldbench.stats.checks import Checks, interval_checks
 from agentworldbench.stats.costs import spending_by_domain
-from agentworldbench.stats.epochs import SampleScore, rule_score, run_rules
-from agentworldbench.stats.results import FromCache, JudgeResults, PredictionResults, Results, RuleResults
+from agentworldbench.stats.epochs import run_rules
+from agentworldbench.stats.results import FromCache, JudgeResults, PredictionResults, Results
 from agentworldbench.stats.warnings import warnings_of
 from agentworldbench.store import Store
 from agentworldbench.version import __version__
 
 Recalled = tuple[Usage, float | None]
 """Tokens and USD that an answer took when it was asked for."""
-Policy = Literal["exclude", "floor"]
 
 
 TRIED: Final = 3
@@ -97,7 +96,9 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
         own_metrics={domain: code.digests() for domain, code in own.items()},
         complete=_complete(predictions, judges),
         predictions=predictions,
-        rules=_rule_results(groups, metrics, primary, PROTOCOLS[run.protocol].policy),
+        rules=run_rules(groups, metrics, primary).model_copy(
+            update={"checks": rule_checks(groups, metrics, PROTOCOLS[run.protocol].policy)}
+        ),
         judges=judges,
         warnings=tuple(warnings_of(run, predictions, judges)),
         made_by=__version__,
@@ -127,26 +128,6 @@ def _metrics(
         for record in scored:
             found.setdefault(record.sample_id, []).append(record)
         return found
-
-
-def _rule_results(
-    groups: Groups,
-    metrics: Mapping[str, Sequence[SampleMetrics]],
-    primary: Mapping[str, Sequence[str]],
-    policy: Policy,
-) -> RuleResults:
-    floor = policy == "floor"
-    scores = {name: rule_score(some, floor) for name, some in metrics.items()}
-    values = _counted({name: one for name, one in scores.items() if one is not None}, policy)
-    checks = interval_checks(groups, {name: value / 100 for name, value in values.items()}, policy)
-    return run_rules(groups, metrics, primary).model_copy(update={"checks": checks})
-
-
-def _counted(scores: Mapping[str, SampleScore], policy: Policy) -> dict[str, float]:
-    """What each sample counts under a policy: a failed one 0 or nothing."""
-    if policy == "floor":
-        return {name: one.value or 0.0 for name, one in scores.items()}
-    return {name: one.value for name, one in scores.items() if one.value is not None}
 
 
 def _judge_results(store: Store, groups: Groups, run: RunRecord, judge: JudgeRecord) -> JudgeResults:
@@ -186,17 +167,8 @@ def _judge_results(store: Store, groups: Groups, run: RunRecord, judge: JudgeRec
         spent=spent,
         spent_by_domain=domains,
         from_cache=_from_cache(recalled),
-        checks=_judge_checks(groups, official if judge.parse == "official" else strict, judge),
+        checks=judge_checks(groups, official if judge.parse == "official" else strict, judge),
     )
-
-
-def _judge_checks(
-    groups: Groups, outcomes: Mapping[str, Sequence[Sequence[Outcome]]], judge: JudgeRecord
-) -> Checks:
-    policy = PROTOCOLS[judge.protocol].policy
-    scores = {name: sample_score(some, policy) for name, some in outcomes.items()}
-    known = {name: one for name, one in scores.items() if one is not None}
-    return interval_checks(groups, _counted(known, policy), policy)
 
 
 def _prediction_results(
