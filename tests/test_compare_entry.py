@@ -43,7 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """`run`: seven domains under protocol official by the entry's judge, its data called official afterwards;
     `two`: two domains of it. `mini`: a baseline on the bundled data, without a judge."""
     folder = tmp_path_factory.mktemp("against")
-    make_official_folder(folder / "data", trajectories=6, special=False, turns=3)
+    make_official_folder(folder / "data", trajectories=3, special=False, turns=3)
     with pytest.MonkeyPatch.context() as patch, ScriptedServer(answer) as server:
         set_key(patch)
         use_prompts(patch)

@@ -116,7 +116,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """`failing` (a tenth), baselines `copying`, `nearest`, `empty`, `true`, and `few` (copying, two trajectories)."""
     folder = tmp_path_factory.mktemp("ranked")
     data = str(folder / "data")
-    make_official_folder(folder / "data", domains=("swe", "os"), trajectories=6)
+    make_official_folder(folder / "data", domains=("swe", "os"), trajectories=5)
     with pytest.MonkeyPatch.context() as patch, ScriptedServer(some_empty) as server:
         set_key(patch)
         evaluate(**options(server, folder / "failing", data, no_judge=True))
