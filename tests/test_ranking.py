@@ -199,7 +199,7 @@ def test_what_all_share_is_compared(runs: Path) -> None:
 
 
 def test_unlike_runs_have_no_rank(runs: Path, tmp_path: Path) -> None:
-    make_official_folder(tmp_path / "data", domains=("swe",), trajectories=6)
+    make_official_folder(tmp_path / "data", domains=("swe",), trajectories=5)
     evaluate(
         "baseline/nearest",
         output=tmp_path / "other",
