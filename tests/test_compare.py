@@ -6,6 +6,7 @@ Run A fails in a tenth of its samples; run B copies the observation before; one 
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -263,6 +264,8 @@ def test_the_command_prints_tables(runs: Path, awb: HereAwb) -> None:
     places = [*first.first_replies, *first.second_replies]
     assert replies[:2] == [f"  sed -n {one.line}p {one.file} | python3 -m json.tool" for one in places]
     assert all(f"{one.file}:{one.line}" in listed for one in places)
+    shown = next(line for line in done.out.splitlines() if line.startswith("  awb data show "))
+    assert first.sample_id in awb(*shlex.split(shown)[1:]).out
     assert "| **Overall, macro** |" in awb("compare", "b", "a", "-f", "md").out
 
 

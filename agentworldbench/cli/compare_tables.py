@@ -46,7 +46,7 @@ def _measure_tables(found: Comparison, measure: Measure) -> Iterator[Table]:
         )
         for one in measure.regressions
     ]
-    commands = _commands(measure.regressions)
+    commands = _commands(measure.regressions, found.first.data_argument)
     notes = [_LOOK] if commands else []
     lost = regressions_table(f"Worse in B by {by}{forced}", rows, notes, commands)
     if lost:
@@ -59,19 +59,20 @@ def _place(replies: Sequence[Reply]) -> str:
 
 
 _LOOK = (
-    "Replies stand at FILE:LINE, with their sample and epoch (JSON, -f json, has the places of all epochs); what really "
-    "came is printed by awb data show DATA SAMPLE. The first of the list:"
+    "Replies stand at FILE:LINE, with their sample and epoch (JSON, -f json, has the places of all epochs). Both replies to "
+    "the first of the list, and what really came:"
 )
 
 
-def _commands(regressions: Sequence[Regression]) -> list[str]:
-    """Commands to copy that print both replies to the first sample of the list."""
+def _commands(regressions: Sequence[Regression], data: str) -> list[str]:
+    """Commands to copy that print both replies to the first sample of the list, and the sample."""
     first = next((one for one in regressions if one.first_replies and one.second_replies), None)
     if first is None:
         return []
+    replies = (first.first_replies[0], first.second_replies[0])
     return [
-        f"sed -n {reply.line}p {shlex.quote(reply.file)} | python3 -m json.tool"
-        for reply in (first.first_replies[0], first.second_replies[0])
+        *(f"sed -n {one.line}p {shlex.quote(one.file)} | python3 -m json.tool" for one in replies),
+        f"awb data show {shlex.quote(data)} {shlex.quote(first.sample_id)}",
     ]
 
 

@@ -36,11 +36,12 @@ Shared = Mapping[str, Sequence[SampleRef]]
 
 class Compared(Record):
     """One of the runs. `samples` are those it is about, all domains together; `subset` says which part of its data
-    that is, where it is not all."""
+    that is, where it is not all. `data_argument` is what --data was given, `data` what results call it."""
 
     path: str
     model: str
     data: str
+    data_argument: str
     protocol: str
     samples: int
     complete: bool
@@ -137,6 +138,7 @@ def compared(path: Path, results: Results) -> Compared:
         path=str(path),
         model=results.model,
         data=results.predict.data.name,
+        data_argument=results.selection.data,
         protocol=results.protocol,
         samples=sum(results.selection.samples.values()),
         complete=results.complete,
