@@ -155,13 +155,23 @@ def open_side(path: Path, data: str | None) -> Side:
 
 def alike_or_forced(sides: Sequence[Side], missing: Sequence[str], force: bool) -> tuple[str, ...]:
     """What differs beside the models, in words. Raises ConfigError where anything does and `force` is not set."""
-    unlike = dict.fromkeys(words for one, other in combinations(sides, 2) for words in _unlike(one, other))
-    if (found := (*unlike, *missing)) and not force:
+    unlike: dict[str, list[tuple[int, int]]] = {}
+    for one, other in combinations(range(len(sides)), 2):
+        for words in _unlike(sides[one], sides[other]):
+            unlike.setdefault(words, []).append((one, other))
+    known = [_named_odd(words, pairs, sides) for words, pairs in unlike.items()]
+    if (found := (*known, *missing)) and not force:
         raise ConfigError(
             f"these runs are not alike: {'; '.join(found)}. Their scores do not compare; --force compares them all "
             "the same and says so"
         )
     return found
+
+
+def _named_odd(words: str, pairs: Sequence[tuple[int, int]], sides: Sequence[Side]) -> str:
+    """What differs, with the run that is unlike all the others where there is one."""
+    odd = [number for number in range(len(sides)) if all(number in pair for pair in pairs)]
+    return f"{sides[odd[0]].run.path}: {words}" if len(odd) == 1 else words
 
 
 def _unlike(first: Side, second: Side) -> Iterator[str]:
