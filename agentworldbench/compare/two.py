@@ -12,20 +12,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from agentworldbench.compare.alike import Measured, alike_or_forced, measures_of
 from agentworldbench.compare.sides import (
     Compared,
     Coverage,
-    Measured,
     OneAnswer,
     Policy,
     Scores,
     Shared,
     Side,
-    alike_or_forced,
     as_draws,
     compared,
     coverage_of,
-    measures_of,
     one_answers,
     open_side,
     same_directory,
