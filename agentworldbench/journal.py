@@ -84,6 +84,19 @@ class Journal(Generic[R]):
         """Where the last record of `key` stands, or None."""
         return self._index.get(key)
 
+    def lines(self, keys: Iterable[Hashable]) -> dict[Hashable, int]:
+        """The line, counted from 1, of the last record of each key that has one; the file is read once."""
+        wanted = {self._index[key][0]: key for key in keys if key in self._index}
+        found: dict[Hashable, int] = {}
+        if wanted:
+            with self.path.open("rb") as file:
+                offset = 0
+                for number, line in enumerate(file, start=1):
+                    if offset in wanted:
+                        found[wanted[offset]] = number
+                    offset += len(line)
+        return found
+
     def __iter__(self) -> Iterator[R]:
         """The last record of each key, in file order, read one at a time."""
         if not self._index:

@@ -18,6 +18,7 @@ from math import fsum
 from typing import Any, Final
 
 from agentworldbench.errors import Interrupted
+from agentworldbench.headline_checks import judge_checks, rule_checks
 from agentworldbench.plan import Samples
 from agentworldbench.prices import Price
 from agentworldbench.protocol import PROTOCOLS
@@ -95,13 +96,16 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
         own_metrics={domain: code.digests() for domain, code in own.items()},
         complete=_complete(predictions, judges),
         predictions=predictions,
-        rules=run_rules(groups, metrics, primary),
+        rules=run_rules(groups, metrics, primary).model_copy(
+            update={"checks": rule_checks(groups, metrics, PROTOCOLS[run.protocol].policy)}
+        ),
         judges=judges,
         warnings=tuple(warnings_of(run, predictions, judges)),
         made_by=__version__,
         made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         epochs=run.epochs,
         repeats=run.repeats,
+        data_samples=dict(Counter(ref.domain for ref in samples.dataset.refs if ref.domain in groups)),
     )
     store.write_metrics(record for some in metrics.values() for record in some)
     store.write_json("results.json", results.model_dump(mode="json"))
@@ -163,6 +167,7 @@ def _judge_results(store: Store, groups: Groups, run: RunRecord, judge: JudgeRec
         spent=spent,
         spent_by_domain=domains,
         from_cache=_from_cache(recalled),
+        checks=judge_checks(groups, official if judge.parse == "official" else strict, judge),
     )
 
 

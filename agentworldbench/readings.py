@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import groupby, product
 
 from agentworldbench.records import DIMENSIONS, Failure, FailureKind, Prediction, SampleRef, Verdict
 from agentworldbench.render.table import Table, points
@@ -28,7 +28,13 @@ from agentworldbench.stats.aggregate import (
     score_of,
     strict_values,
 )
-from agentworldbench.stats.epochs import SampleEpochs, epochs_block, macro_rerun, sample_epochs
+from agentworldbench.stats.epochs import (
+    SampleEpochs,
+    SampleScore,
+    epochs_block,
+    macro_rerun,
+    sample_epochs,
+)
 from agentworldbench.stats.intervals import Intervals
 from agentworldbench.stats.panel import Judged
 from agentworldbench.stats.results import Reading
@@ -190,6 +196,33 @@ def epochs_of(outcomes: Sequence[Sequence[Outcome]]) -> SampleEpochs:
         for repeats in outcomes
     ]
     return sample_epochs("", max(map(len, outcomes)), judged)
+
+
+def sample_score(outcomes: Sequence[Sequence[Outcome]], policy: str) -> SampleScore | None:
+    """What a sample counts from its outcomes by epoch and repeat; None while it has not been judged."""
+    flat = [one for repeats in outcomes for one in repeats]
+    found = epochs_of(outcomes).score
+    if found.counts.scored:
+        return SampleScore(getattr(found, policy)["total"])
+    failed = next((one.kind for one in flat if one.stage not in ("", "pending")), None)
+    if failed is not None:
+        return SampleScore(None, failed)
+    return SampleScore(None) if len(flat) == 1 and flat[0].values is not None else None
+
+
+def judge_scores(
+    store: Store, groups: Groups, judge: JudgeRecord, policy: str, epochs: int = 1, repeats: int = 1
+) -> Iterator[tuple[str, SampleScore]]:
+    """The score of each sample that the judge was asked about, read as its protocol reads."""
+    every = both_readings(store, groups, judge, epochs, repeats)
+    for name, some in groupby(every, lambda both: both.ref.id):
+        outcomes: list[list[Outcome]] = []
+        for both in some:
+            outcomes += [[]] if both.repeat == 1 else []
+            outcomes[-1].append(both.official if judge.parse == "official" else both.strict)
+        score = sample_score(outcomes, policy)
+        if score is not None:
+            yield name, score
 
 
 def _of_prediction(repeats: Sequence[Outcome]) -> Outcome:

@@ -249,6 +249,7 @@ def words_of(text: str) -> list[str]:
         "judge",
         "score",
         "estimate",
+        "compare",
         "export official",
         "tasks",
         "data info",

@@ -6,6 +6,7 @@ Run A fails in a tenth of its samples; run B copies the observation before; one 
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.compare import Comparison, Measure, compare_runs
+from agentworldbench.compare.two import Comparison, Measure, compare_runs
 from agentworldbench.errors import ConfigError
 from agentworldbench.run import evaluate, load_run
 from agentworldbench.stats.aggregate import RULE_SCORE
@@ -138,8 +139,11 @@ def test_only_shared_samples_are_compared(runs: Path) -> None:
         100 * (part.rules.score["swe"].floor or 0)
     )
     left_out = sum(whole.predictions.samples.values()) - comparison.shared
+    of = f"{sum(part.predictions.samples.values())} of {sum(part.data_samples.values())}"
     assert comparison.notes == (
         f"{runs / 'a'}: {left_out} of its samples are not asked in both runs and are left out",
+        f"{runs / 'a'}: OS not compared: no sample is asked in both runs",
+        f"{runs / 'part'}: a subset: {of} samples (limit_trajectories)",
         f"{runs / 'a'} has been judged and the other has not: compared by rules alone",
     )
 
@@ -253,6 +257,15 @@ def test_the_command_prints_tables(runs: Path, awb: HereAwb) -> None:
     listed = done.out.partition("Worse in B by judge")[2].partition("B − A by rules")[0]
     assert sum(line.startswith(("os/", "swe/")) for line in listed.splitlines()) == 3
     assert "A: baseline/copy-last (b). B: openai-api/world (a)." in " ".join(done.out.split())
+    (first, *_), replies = (
+        measure.regressions,
+        [line for line in done.out.splitlines() if "json.tool" in line],
+    )
+    places = [*first.first_replies, *first.second_replies]
+    assert replies[:2] == [f"  sed -n {one.line}p {one.file} | python3 -m json.tool" for one in places]
+    assert all(f"{one.file}:{one.line}" in listed for one in places)
+    shown = next(line for line in done.out.splitlines() if line.startswith("  awb data show "))
+    assert first.sample_id in awb(*shlex.split(shown)[1:]).out
     assert "| **Overall, macro** |" in awb("compare", "b", "a", "-f", "md").out
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.compare import compare_runs
+from agentworldbench.compare.two import compare_runs
 from agentworldbench.config import make_config
 from agentworldbench.estimate import estimate
 from agentworldbench.merge import merge_runs

@@ -56,6 +56,20 @@ def written(path: Path, *records: Prediction) -> bytes:
     return made.path.read_bytes()
 
 
+def test_the_line_of_a_record_is_that_of_its_last_one(tmp_path: Path) -> None:
+    one, two = prediction("swe/1/1", text="a"), prediction("swe/2/1", text="two")
+    written(tmp_path, one, two)
+    with (tmp_path / "predictions.jsonl").open("ab") as file:
+        file.write(b"no record\n")
+    written(tmp_path, prediction("swe/1/1", text="b"))
+    made = journal(tmp_path)
+    assert made.lines([one.key, two.key, ("swe/3/1", 1)]) == {one.key: 4, two.key: 2}
+    assert made.lines([]) == {}
+    assert (tmp_path / "predictions.jsonl").read_bytes().split(b"\n")[3] == line(
+        prediction("swe/1/1", text="b")
+    ).strip()
+
+
 def test_append_get_and_iterate(tmp_path: Path) -> None:
     one, two = prediction("swe/1/1", text="a\u2028b"), prediction("swe/2/1", observation="x")
     made = journal(tmp_path)

@@ -56,6 +56,14 @@ def test_published_tables_fit(width: int) -> None:
                 assert cell in text
 
 
+def test_commands_are_never_wrapped() -> None:
+    command = "sed -n 7p " + "a" * 100 + "/predictions.jsonl | python3 -m json.tool\x1b[31m"
+    table = Table("t", ("A",), (("1",),), commands=(command,))
+    shown = command.replace("\x1b", "\N{REPLACEMENT CHARACTER}")
+    assert f"\n  {shown}\n" in table.to_text(40)
+    assert f"\n    {shown}\n" in table.to_markdown(), "a block of code"
+
+
 def test_each_block_begins_with_the_name_of_the_row() -> None:
     blocks = [block.splitlines() for block in WIDE.to_text(80).split("\n\n")]
     assert len(blocks) > 1

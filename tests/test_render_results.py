@@ -18,8 +18,10 @@ from agentworldbench.render.results import failure_table, judge_table, rule_tabl
 from agentworldbench.render.table import percent, points, share
 from agentworldbench.run import Run, evaluate, explain_run, judge_run
 from agentworldbench.run_record import judge_names
+from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import Results
+from agentworldbench.texts import digest
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.own_prompts import use_prompts
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer
@@ -99,8 +101,10 @@ def test_the_judge_table(results: Results) -> None:
     expected.insert(-1, (*macro, *(points(means[policy][name]) for name in DIMENSIONS)))
     assert list(table.rows) == expected
     assert table.strong == (len(DOMAINS),), "the headline is macro"
+    prompts = digest([judge.judge.prompts, judge.judge.system_prompts])[:8]
     assert table.notes[-1] == (
-        f"Judge openai-api/judge (served as judge), protocol {protocol}, digest {judge.judge.digest}."
+        f"Judge openai-api/judge (served as judge), protocol {protocol}, digest {judge.judge.digest}, temperature 0.0, "
+        f"prompts {prompts}."
     )
     assert "data folder data, 2 of 7 domains" in table.title
 
@@ -180,8 +184,11 @@ def test_the_table_of_rule_metrics(results: Results) -> None:
     rules, policy = results.rules, results.policy
     assert table.columns == ("Metric", *(DOMAINS[domain] for domain in rules.metrics), "Macro")
     rows = {row[0]: row[1:] for row in table.rows}
+    counts = [*rules.score.values(), rules.micro[RULE_SCORE]]
+    assert rows.pop("coverage") == tuple(percent(one.scored / one.n) for one in counts)
+    assert table.rows[0][0] == "coverage"
     assert set(rows) == {name for metrics in rules.metrics.values() for name in metrics}
-    assert len(rows) == len(table.rows)
+    assert len(rows) == len(table.rows) - 1
     for name, cells in rows.items():
         means = [metrics.get(name) for metrics in rules.metrics.values()]
         values = [None if one is None else getattr(one, policy) for one in means]
@@ -309,4 +316,4 @@ def test_nothing_failed_is_no_table(tmp_path: Path) -> None:
     results = evaluate("baseline/copy-last", limit=2, output=tmp_path / "run").results
     assert results is not None
     assert failure_table(results) is None
-    assert "a subset (limit)" in rule_table(results).title
+    assert "a subset: 14 of 230 samples (limit)" in rule_table(results).title

@@ -1,4 +1,4 @@
-"""`awb compare`: two runs on the same samples."""
+"""`awb compare`: runs on the same samples, or a run and a published number."""
 
 from __future__ import annotations
 
@@ -11,71 +11,100 @@ import typer
 from agentworldbench.cli.arguments import Form, FormOption, MovedData
 
 if TYPE_CHECKING:
-    from agentworldbench.compare import Comparison, Measure
+    from agentworldbench.compare.reported import AgainstEntry
+    from agentworldbench.compare.several import Ranking
+    from agentworldbench.compare.two import Comparison
+    from agentworldbench.leaderboard.entries import Entry
     from agentworldbench.render.table import Table
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("compare", short_help="Two runs on the same samples: what is better in which.")(compare)
+    app.command("compare", short_help="Runs on the same samples: what is better in which.")(compare)
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(help="Run directory A.", metavar="RUN_A", show_default=False)],
-    second: Annotated[Path, typer.Argument(help="Run directory B.", metavar="RUN_B", show_default=False)],
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Run directories A, B and more; or one run and a leaderboard entry (slug, file, or model).",
+            metavar="RUN",
+            show_default=False,
+        ),
+    ],
     judge: Annotated[
         str | None,
         typer.Option("--judge", help="Compare by this judge alone (name or digest).", show_default=False),
     ] = None,
     data: MovedData = None,
     worst: Annotated[
-        int, typer.Option("--worst", min=0, help="How many of the samples that got worse are listed.")
+        int,
+        typer.Option("--worst", min=0, help="Two runs: how many of the samples that got worse are listed."),
     ] = 10,
     force: Annotated[
         bool, typer.Option("--force", help="Compare unlike runs too; the result says that they are.")
     ] = False,
     form: FormOption = Form.TABLE,
 ) -> None:
-    """Compare run B with run A on the samples that both were asked about, by every judge of both and by rules.
+    """Compare runs on the samples that all of them were asked about, by every judge of all and by rules.
 
-    Runs on unlike data, under unlike protocols or judges are refused. No model is asked.
+    Two runs: run B minus run A by domain, and the samples where B is worse. More: all pairs, and a rank for each
+    run. A run and an entry (awb leaderboard show): what can be said of a published number. Runs on unlike data,
+    under unlike protocols or judges are refused. No model is asked.
     """
     from agentworldbench.cli.output import print_tables
-    from agentworldbench.compare import compare_runs
 
-    comparison = compare_runs(first, second, judge, data, force, worst)
+    found = _compared(runs, judge, data, worst, force)
     if form is Form.JSON:
-        typer.echo(json.dumps(comparison.model_dump(mode="json"), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(found.model_dump(mode="json"), indent=2, ensure_ascii=False))
         return
-    tables = [table for measure in comparison.measures for table in _tables(comparison, measure)]
-    print_tables(tables, form.value)
+    print_tables(_tables(found), form.value)
 
 
-def _tables(comparison: Comparison, measure: Measure) -> list[Table]:
-    from agentworldbench.render.comparison import (
-        FORCED,
-        differences_table,
-        regression_cells,
-        regressions_table,
-    )
+def _compared(
+    words: list[str], judge: str | None, data: str | None, worst: int, force: bool
+) -> Comparison | Ranking | AgainstEntry:
+    """Compare what the words name. Raises ConfigError for words that name nothing to be compared."""
+    from agentworldbench.compare.reported import against_entry
+    from agentworldbench.compare.several import rank_runs
+    from agentworldbench.compare.two import compare_runs
+    from agentworldbench.errors import ConfigError
 
-    by = "rules" if measure.judge is None else f"judge {measure.name}"
-    forced = f" — {FORCED}" if comparison.unlike else ""
-    failed = "a failed sample counts 0" if measure.policy == "floor" else "samples that failed are left out"
-    notes = [
-        f"A: {comparison.first.model} ({comparison.first.path}). B: {comparison.second.model} "
-        f"({comparison.second.path}). {comparison.shared} samples of both, 0-100; {measure.policy}: {failed}.",
-        *comparison.notes,
-    ]
-    if comparison.same_answer:
-        notes.append(
-            f"{comparison.same_answer} predictions are the same answer in both, taken from a response cache."
+    if len(words) < 2:
+        raise ConfigError("give two run directories or more, or a run and a leaderboard entry")
+    entries = {word: entry for word in words if (entry := _entry(word)) is not None}
+    paths = [Path(word) for word in words if word not in entries]
+    if entries and len(words) > 2:
+        raise ConfigError(f"{next(iter(entries))}: an entry compares with one run at a time")
+    if len(entries) == 2 or (entries and not paths):
+        raise ConfigError(
+            "two entries hold no samples to compare; `awb leaderboard show` lists their numbers"
         )
-    notes += [f"Unlike: {what}." for what in comparison.unlike]
-    rows = [
-        regression_cells(one.sample_id, one.first, one.second, (one.first_failure, one.second_failure))
-        for one in measure.regressions
-    ]
-    lost = regressions_table(f"Worse in B by {by}{forced}", rows)
-    table = differences_table(f"B − A by {by}{forced}", measure.differences, notes)
-    return [table, lost] if lost else [table]
+    if entries:
+        return against_entry(paths[0], next(iter(entries.values())), judge, force)
+    if len(paths) == 2:
+        return compare_runs(paths[0], paths[1], judge, data, force, worst)
+    return rank_runs(paths, judge, data, force)
+
+
+def _entry(word: str) -> Entry | None:
+    """The entry that a word names, unless it is a run directory. Raises ConfigError where it is neither."""
+    from agentworldbench.compare.reported import entry_hint, find_entry
+    from agentworldbench.errors import ConfigError
+
+    if (Path(word) / "run.json").exists():
+        return None
+    entry = find_entry(word)
+    if entry is None and not Path(word).exists():
+        raise ConfigError(
+            f"{word}: no run directory, and no leaderboard entry of this name{entry_hint(word)}"
+        )
+    return entry
+
+
+def _tables(found: Comparison | Ranking | AgainstEntry) -> list[Table]:
+    from agentworldbench.cli.compare_tables import entry_tables, several_tables, two_tables
+
+    if found.kind == "two":
+        return two_tables(found)
+    return several_tables(found) if found.kind == "several" else entry_tables(found)

@@ -22,11 +22,8 @@ def scope(results: Results) -> str:
     count = len(results.predictions.samples)
     if set(results.predictions.samples) < set(OFFICIAL_DOMAINS):
         words.append(f"{count} of {len(OFFICIAL_DOMAINS)} domains")
-    chosen = [
-        name for name in ("limit", "limit_trajectories", "sample_id") if getattr(results.selection, name)
-    ]
-    if chosen:
-        words.append(f"a subset ({', '.join(chosen)})")
+    if results.subset:
+        words.append(results.subset)
     if results.selection.shard:
         parts, _, whole = results.selection.shard.partition("/")
         words.append(f"SHARD {parts} of {whole}: a part of a run")

@@ -16,6 +16,7 @@ from agentworldbench.render.rules import rule_table
 from agentworldbench.render.scores import scores_table
 from agentworldbench.render.table import DASH, Table, percent, points
 from agentworldbench.stats.results import Block, JudgeResults, Results, Scores
+from agentworldbench.texts import digest
 
 
 def run_tables(results: Results) -> list[Table]:
@@ -55,7 +56,8 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
     )
     notes = [
         f"0-100. floor: a failed sample counts 0; exclude: failed samples are left out. Headline: macro, {policy}.",
-        f"Judge {judge.judge.model}{served}, protocol {judge.judge.protocol}, digest {judge.judge.digest}.",
+        f"Judge {judge.judge.model}{served}, protocol {judge.judge.protocol}, digest {judge.judge.digest}, "
+        f"temperature {judge.judge.sampling.get('temperature', DASH)}, prompts {_prompts(judge)}.",
     ]
     if "diagnostics" in judge.judge.prompts:
         notes.append("With GUI diagnostics: these are not numbers of the official protocol.")
@@ -69,6 +71,11 @@ def judge_table(results: Results, judge: JudgeResults) -> Table:
         strong=(count,),
         notes=tuple(notes),
     )
+
+
+def _prompts(judge: JudgeResults) -> str:
+    """A short hash of the judge's prompts, those of its domains included."""
+    return digest([judge.judge.prompts, judge.judge.system_prompts])[:8]
 
 
 def readings_table(results: Results, judge: JudgeResults) -> Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from string import ascii_uppercase
 
 from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.render.checks import check_notes
 from agentworldbench.render.names import domain_name, scope
 from agentworldbench.render.numbers import interval_notes, score_cell, skill_cell
 from agentworldbench.render.table import DASH, Table, points
@@ -48,7 +49,13 @@ def scores_table(results: Results) -> Table:
         rows=tuple((row, *(column.get(row, DASH) for column in columns.values())) for row in rows),
         left=("Domain",),
         strong=(len(rows) - 2,),
-        notes=(*notes, *_skill_notes(results), *interval_notes(shown), *_rerun_notes(results)),
+        notes=(
+            *notes,
+            *_skill_notes(results),
+            *interval_notes(shown),
+            *check_notes(results),
+            *_rerun_notes(results),
+        ),
     )
 
 
@@ -112,7 +119,7 @@ def _rerun_notes(results: Results) -> tuple[str, ...]:
     """How far another run over the same samples may lie, where there were several answers or verdicts."""
     if results.epochs == 1:
         if not results.repeats:
-            return ()
+            return ("Interval re-run: not available (one epoch, one repeat); --epochs 2 gives it.",)
         return (
             "Interval re-run: not available with one epoch; repeats of a judge say nothing of another answer.",
         )

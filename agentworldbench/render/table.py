@@ -23,7 +23,7 @@ FOLDED_WIDTH = 24
 @dataclass(frozen=True)
 class Table:
     """`left` names the columns that are not numbers, the first of them identifies a row; `fold`
-    those that may be wrapped; `strong` the indices of summary rows."""
+    those that may be wrapped; `strong` the indices of summary rows, `commands` lines to be copied, never wrapped."""
 
     title: str
     columns: tuple[str, ...]
@@ -32,6 +32,7 @@ class Table:
     strong: tuple[int, ...] = ()
     notes: tuple[str, ...] = field(default=())
     fold: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
     def to_text(self, width: int = 100, colour: bool = False) -> str:
         """Aligned text, at most `width` columns wide.
@@ -51,6 +52,8 @@ class Table:
             console.print(self._block(columns))
         for note in self.notes:
             console.print(Text(printable(note), style="dim"))
+        for command in self.commands:
+            console.print(Text(f"  {printable(command)}", style="dim"), soft_wrap=True)
         assert isinstance(console.file, io.StringIO)
         lines = console.file.getvalue().split("\n")
         return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
@@ -107,6 +110,8 @@ class Table:
                 cells = [f"**{cell}**" if cell else "" for cell in cells]
             lines.append("| " + " | ".join(cells) + " |")
         lines += [""] + [f"{markdown_cell(note)}  " for note in self.notes]
+        if self.commands:
+            lines += ["", *(f"    {printable(command)}" for command in self.commands)]
         return "\n".join(lines).rstrip() + "\n"
 
 

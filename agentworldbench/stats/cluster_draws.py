@@ -2,7 +2,8 @@
 
 In: one row of sums for each cluster. Out: the sums of every draw, from which the caller computes its number,
 and the `Interval` of what it found. The bootstrap is that of `bootstrap.py`, which has it for ratios of two
-sums: G-1 of G clusters with replacement, percentiles as far out as Student's t has its tails, seeded by name.
+sums: G-1 of G clusters with replacement [Rao & Wu 1988], percentiles as far out as Student's t has its tails
+[Hesterberg 2015], seeded by name.
 A number that is undefined in a single draw has no interval: what draws leave undefined is no accident of the
 draws but a sign that the number hangs on few clusters.
 """

@@ -5,7 +5,7 @@ epochs averaged first, and the interval `re-run`: the same samples, answered and
 What failures do is the rule of `panel.py` for a panel of one judge. A sample's epochs are independent answers, each
 with verdicts of its own, so that their spread holds the generation's part and the judge's:
 
-    V = sum over samples of s^2 / E / n^2
+    V = sum over samples of s^2 / E / n^2        [Cochran 1977, 5.3: samples are strata, each with epochs of its own]
 
 with s^2 the variance of a sample's E epochs (where it has but one, that of the others, pooled). Degrees of freedom
 after Satterthwaite [1946], corrected for samples of few epochs [Ames & Webster 1991]. With one epoch there is no such
@@ -20,7 +20,7 @@ from math import fsum, sqrt
 from statistics import variance
 
 from agentworldbench.records import SampleMetrics, SampleRef
-from agentworldbench.stats.aggregate import RULE_SCORE, by_domain, rule_results, value_of
+from agentworldbench.stats.aggregate import RULE_SCORE, by_domain, mean, rule_results, value_of
 from agentworldbench.stats.intervals import Interval, Intervals, around, is_nothing, of_strata, stratified
 from agentworldbench.stats.panel import Judged, Panel, PanelScore, panel_block, panel_score
 from agentworldbench.stats.results import Block, MetricMean, RuleResults, Skill
@@ -28,6 +28,14 @@ from agentworldbench.stats.skill import with_skill
 from agentworldbench.stats.unread import with_unread
 
 Primary = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class SampleScore:
+    """What one sample counts, 0-100, its epochs averaged; None where it failed, and `failure` says how."""
+
+    value: float | None
+    failure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -160,6 +168,17 @@ def average(records: Sequence[SampleMetrics], floor: bool) -> SampleMetrics:
     values = {name: fsum(one.values[name] for one in good) / count for name in good[0].values}
     reasons = {name: reason for one in reversed(good) for name, reason in one.reasons.items()}
     return good[0].model_copy(update={"values": values, "reasons": reasons})
+
+
+def rule_score(records: Sequence[SampleMetrics], floor: bool) -> SampleScore | None:
+    """The rule score of a sample from its epochs; None where no primary metric applies, so that it counts nowhere."""
+    record = average(records, floor)
+    if not record.baseline:
+        return None
+    if record.failed is not None:
+        return SampleScore(None, record.failed.value)
+    value = mean([record.values[name] for name in record.baseline if name in record.values])
+    return None if value is None else SampleScore(100 * value)
 
 
 def _joined(excluding: RuleResults, flooring: RuleResults) -> RuleResults:

@@ -11,7 +11,7 @@ easy and hard trajectories alike, drops out of differences; so they are mostly k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import Final
 
@@ -33,12 +33,14 @@ _AT_ONCE: Final = 1000
 
 @dataclass(frozen=True)
 class Pair:
-    """One sample as both runs scored it."""
+    """One sample as both runs scored it, with its trajectory (`cluster`) and the task that this is an episode of
+    (empty: of its own)."""
 
     sample_id: str
     cluster: str
     first: float
     second: float
+    task: str = ""
 
     @property
     def difference(self) -> float:
@@ -66,6 +68,22 @@ class Difference(Record):
     equal: int
     worse: int
 
+    def turned(self) -> Difference:
+        """The other run minus the one: the same with the other sign."""
+        interval = self.interval
+        if interval is not None and interval.low is not None and interval.high is not None:
+            interval = interval.model_copy(update={"low": -interval.high, "high": -interval.low})
+        return self.model_copy(
+            update={
+                "first": self.second,
+                "second": self.first,
+                "difference": None if self.difference is None else -self.difference,
+                "interval": interval,
+                "better": self.worse,
+                "worse": self.better,
+            }
+        )
+
 
 class Differences(Record):
     """The rows of one table of differences."""
@@ -78,22 +96,38 @@ class Differences(Record):
 def differences(domains: Mapping[str, Sequence[Pair]]) -> Differences:
     """Differences by domain, as plain mean of the domains and as mean over samples. The mean over samples is
     shown for completeness and not tested."""
+    rows = tested(domains)
+    ps = holm([*(row.p for row in rows.domains.values()), rows.macro.p])
+    return rows.model_copy(
+        update={
+            "domains": {
+                domain: row.model_copy(update={"p_holm": p})
+                for (domain, row), p in zip(rows.domains.items(), ps[:-1], strict=True)
+            },
+            "macro": rows.macro.model_copy(update={"p_holm": ps[-1]}),
+        }
+    )
+
+
+def tested(domains: Mapping[str, Sequence[Pair]]) -> Differences:
+    """The rows of `differences` with the p of each alone, for whoever corrects over more than one table."""
     rows = {domain: _row([pairs]) for domain, pairs in domains.items()}
-    tested = {
-        domain: row.model_copy(update={"p": _test(domain, [domains[domain]], [1.0])})
-        for domain, row in rows.items()
-    }
-    macro = _macro(list(rows.values()), list(domains.values()))
-    ps = holm([*(row.p for row in tested.values()), macro.p])
-    corrected = {
-        domain: row.model_copy(update={"p_holm": p})
-        for (domain, row), p in zip(tested.items(), ps[:-1], strict=True)
-    }
     return Differences(
-        domains=corrected,
-        macro=macro.model_copy(update={"p_holm": ps[-1]}),
+        domains={
+            domain: row.model_copy(update={"p": _test(domain, [domains[domain]], [1.0])})
+            for domain, row in rows.items()
+        },
+        macro=_macro(list(rows.values()), list(domains.values())),
         micro=_row(list(domains.values())),
     )
+
+
+def by_task(domains: Mapping[str, Sequence[Pair]]) -> dict[str, list[Pair]]:
+    """The same pairs with the tasks as their clusters: several episodes of one task may resemble each other too."""
+    return {
+        domain: [replace(pair, cluster=pair.task or pair.cluster) for pair in pairs]
+        for domain, pairs in domains.items()
+    }
 
 
 def _row(strata: Sequence[Sequence[Pair]]) -> Difference:
@@ -148,7 +182,8 @@ def _test(name: str, strata: Sequence[Sequence[Pair]], weights: Sequence[float])
 
 
 def sign_flip(name: str, parts: Sequence[float]) -> float:
-    """How often a sum of independent parts would be as far from 0 if each part were as likely to have the other sign.
+    """How often a sum of independent parts would be as far from 0 if each part were as likely to have the other sign
+    [Fisher 1935, section 21]; the seen pattern is counted among random ones, so that p is never 0 [Phipson & Smyth 2010].
 
     Two-sided, at least 2 / 2^(number of parts); exact up to `EXACT` parts that are not 0, else of `FLIPS` patterns
     seeded by `name`, the one that was seen counted among them.
@@ -183,7 +218,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def detectable(interval: Interval | None) -> float | None:
-    """(t at 97.5 % + t at 80 %) * standard error: the difference found in 80 % of such comparisons."""
+    """(t at 97.5 % + t at 80 %) * standard error: the difference found in 80 % of such comparisons [Bloom 1995]."""
     if interval is None or interval.se is None or interval.df is None:
         return None
     quantiles = student_t((1 + LEVEL) / 2, interval.df) + student_t(POWER, interval.df)

@@ -8,15 +8,18 @@ any scored sample makes macro not available. Intervals stand beside totals and r
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
 from agentworldbench.records import Record, Usage
 from agentworldbench.run_record import Grown, JudgeRecord, PredictSection, SelectionRecord, judge_names
+from agentworldbench.stats.checks import Checks
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Intervals
 
+SUBSET: Final = ("limit", "limit_trajectories", "sample_id")
+"""Fields of a selection that leave samples of a domain out."""
 Scores = dict[str, float | None]
 """`total` and the five dimensions, 0-100."""
 
@@ -73,7 +76,7 @@ class JudgeResults(Record):
     """One judge's scores, read both ways from the same replies.
 
     The properties are those of the reading that the judge's protocol is headed by. `differing` counts
-    the samples that the two readings do not score alike, `less_room` the verdicts asked for with fewer
+    the samples that the two readings do not score alike, `checks` has the headline's intervals two more ways, `less_room` the verdicts asked for with fewer
     tokens than the judge's settings say; `examples` holds one message of each class of failure, `notes`
     counts what was noted on verdicts.
     """
@@ -89,6 +92,7 @@ class JudgeResults(Record):
     spent: Spending
     spent_by_domain: dict[str, Spending] = Field(default_factory=dict)
     from_cache: FromCache = FromCache()
+    checks: Checks | None = None
 
     @property
     def headline(self) -> Reading:
@@ -166,10 +170,10 @@ class RuleResults(Grown):
     `macro` is the plain mean of the domains and `micro` the mean over samples, for every metric and
     under the name `rule_score` for the score; macro runs over the domains that have the metric. `unread`
     holds the domains with predictions that could not be read. `intervals` are those of the rule scores, `rerun`
-    those of the same samples answered again.
+    those of the same samples answered again, `checks` the headline's intervals two more ways.
     """
 
-    LATER: ClassVar = ("rerun", "macro_rerun", "micro_rerun")
+    LATER: ClassVar = ("rerun", "macro_rerun", "micro_rerun", "checks")
 
     metrics: dict[str, dict[str, MetricMean]]
     score: dict[str, MetricMean]
@@ -184,6 +188,7 @@ class RuleResults(Grown):
     rerun: dict[str, Intervals] = Field(default_factory=dict)
     macro_rerun: Intervals = Intervals()
     micro_rerun: Intervals = Intervals()
+    checks: Checks | None = None
 
 
 class PredictionResults(Record):
@@ -209,9 +214,10 @@ class Results(Grown):
 
     `warnings` say what may have changed the numbers unseen: a server that changed, cut answers. `task_files`
     holds the hash of each task file, `own_metrics` those of the Python files with metrics of a user's own.
+    `data_samples` counts what the data have in the domains of the run, selected or not.
     """
 
-    LATER: ClassVar = ("epochs", "repeats")
+    LATER: ClassVar = ("epochs", "repeats", "data_samples")
 
     schema_version: Literal[1] = 1
     protocol: str
@@ -229,6 +235,22 @@ class Results(Grown):
     warnings: tuple[str, ...] = ()
     epochs: int = 1
     repeats: dict[str, int] = Field(default_factory=dict)
+    data_samples: dict[str, int] = Field(default_factory=dict)
+
+    @property
+    def subset(self) -> str | None:
+        """Which part of the samples of its domains the run is about; None where it is all of them.
+
+        A shard is a part of a run and not a subset of its own.
+        """
+        chosen = [name for name in SUBSET if getattr(self.selection, name)]
+        if not chosen:
+            return None
+        how = f"({', '.join(chosen)})"
+        count, total = sum(self.selection.samples.values()), sum(self.data_samples.values())
+        if self.selection.shard or not total:
+            return f"a subset {how}"
+        return None if count == total else f"a subset: {count:,} of {total:,} samples {how}"
 
     @property
     def model(self) -> str:
