@@ -40,6 +40,9 @@ def _notes(told: PilotEstimate) -> Iterator[str]:
         "Mix: samples × epochs × judge repeats. Population: with other trajectories (95 %). Re-run: the same samples "
         "asked again; a run of one epoch cannot tell that of itself, the pilot can."
     )
+    parts = {mix.samples: mix.selection for mix in told.mixes}
+    if len(parts) > 1:
+        yield "Samples: " + ", ".join(f"{n:,} are {flags or 'all'}" for n, flags in parts.items()) + "."
     if any(mix.population and mix.population.low < mix.population.high for mix in told.mixes):
         yield "Two numbers: the pilot cannot tell all sources apart; the width lies between them."
     yield f"{EFFICIENT}: no other mix here costs no more and is as narrow (population)."
@@ -64,7 +67,7 @@ def _target_line(told: PilotEstimate, target: float) -> str:
         flags = f"{mix.selection} --epochs {mix.epochs}".strip()
         flags += f" --judge-repeats {mix.repeats}" if told.pilot.judge else ""
         return (
-            f"{REACHES}: ± {target:g} or less, as far as this pilot can tell. {CHEAPEST}: {mix_name(mix)}, ± "
+            f"{REACHES}: ± {target:g} or less, as far as this pilot can tell. {CHEAPEST} the cheapest of them: {mix_name(mix)}, ± "
             f"{half_cell(mix.population)}: {flags}"
         )
     known = [mix for mix in told.mixes if mix.population is not None]
@@ -94,6 +97,6 @@ def _pilot_lines(told: PilotEstimate) -> Iterator[str]:
     if pairs:
         yield f"{name}: {'; '.join(pairs)}."
     if pilot.precision is not None:
-        yield f"It is small, so each ± here may be off by about {100 * pilot.precision:.0f} % of itself (95 %)."
+        yield f"A pilot of this size tells each ± to about {100 * pilot.precision:.0f} % of itself (95 %)."
     if pilot.coverage < 1:
         yield f"It has scores for {100 * pilot.coverage:.1f} % of its answers."

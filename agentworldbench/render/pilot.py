@@ -25,7 +25,7 @@ SOURCES: Final[Mapping[Name, str]] = {
     "rest": "Verdict",
 }
 """Sources that one judge's scores have. What a judge thinks of a turn or an answer is part of these."""
-CHEAPEST, REACHES, EFFICIENT = "◀ cheapest", "✓", "*"
+CHEAPEST, REACHES, EFFICIENT = "◀", "✓", "*"
 
 
 def shares_table(title: str, domains: Mapping[str, Components], macro: MacroVariance, judged: bool) -> Table:
@@ -72,7 +72,7 @@ def _shares(parts: Sequence[Component] | Sequence[MacroPart], shown: Mapping[Nam
         cells[first] = f"{100 * part.share:.0f} %{_bounds(part.interval)}"
         cells |= dict.fromkeys(rest, f"with {shown[first].lower()}")
     deviation = sqrt(fsum(part.variance for part in parts))
-    return (*cells.values(), f"{deviation:.1f}")
+    return (*cells.values(), f"{deviation:.2f}")
 
 
 def _bounds(interval: Interval) -> str:
@@ -97,19 +97,23 @@ def mixes_table(
                 half_cell(mix.rerun),
                 cost,
                 " ".join([EFFICIENT] * mix.efficient + marks),
-                mix.selection or "all",
             )
         )
     return Table(
         title=title,
         columns=(
-            "Mix", "Trajectories", "± population", "± re-run", "USD" if priced else "Million tokens", "Mark", "Samples by",
+            "Mix",
+            "Trajectories",
+            "± population",
+            "± re-run",
+            "USD" if priced else "Million tokens",
+            "Mark",
         ),
         rows=tuple(rows),
-        left=("Mix", "Mark", "Samples by"),
+        left=("Mix", "Mark"),
         strong=() if cheapest is None else (cheapest,),
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def mix_name(mix: Mix) -> str:
