@@ -18,7 +18,16 @@ from agentworldbench.stats.epochs import macro_rerun, rerun
 from agentworldbench.stats.intervals import clustered, stratified
 from agentworldbench.stats.macro_variance import macro_variance
 from agentworldbench.stats.mixes import Half, Mix, predicted_population, predicted_precision, predicted_rerun
-from agentworldbench.stats.variance import Analysis, Component, Components, Design, Name, Score, analysed
+from agentworldbench.stats.variance import (
+    Analysis,
+    Component,
+    Components,
+    Design,
+    Name,
+    Score,
+    analysed,
+    predicted_se,
+)
 from tests.test_variance import design, drawn
 
 EFFECTS = {"trajectory": 100.0, "turn": 60.0, "generation": 50.0, "rest": 30.0}
@@ -117,6 +126,32 @@ def test_what_a_pilot_of_one_epoch_leaves_open_has_two_bounds() -> None:
     assert half is not None and half.low < half.high
     again = predicted_rerun({"swe": components}, {"swe": Design(20, 3, epochs=2)})
     assert again is not None and again.low == 0.0 < again.high
+
+
+def test_st_07_turns_that_are_alike_are_their_trajectory() -> None:
+    """20 trajectories of 10 equal turns, half at 100 and half at 0: all variance is the trajectories', and the standard
+    error is sqrt(10) times the one that takes turns for independent, whatever the number of turns."""
+    scores = [Score(f"t{t}", f"s{s}", 0, "j", 100.0 * (t % 2)) for t in range(20) for s in range(10)]
+    found = analysed("st-07", scores).components
+    assert {part.names[0]: part.share for part in found.parts} == {"trajectory": 1.0, "turn": 0.0}
+    naive = sqrt(50**2 * 200 / 199 / 200)
+    for turns in (10, 1):
+        low, high = predicted_se(found, Design(20, turns)) or (0.0, 0.0)
+        assert low == pytest.approx(high)
+        assert high / naive == pytest.approx(sqrt(10), rel=0.03)
+
+
+def test_st_13_a_judge_that_wavers_is_seen_as_such() -> None:
+    """A judge who alternates 3 and 5 on every answer: all variance is the verdicts', and repeats average it away."""
+    scores = [Score(*place, 50.0 + 50.0 * (number % 2)) for number, place in enumerate(design(6, 3, 2, 1, 2))]
+    found = analysed("st-13", scores).components
+    assert {part.names[0]: round(part.share, 9) for part in found.parts} == {
+        "trajectory": 0.0, "turn": 0.0, "generation": 0.0, "rest": 1.0,
+    }  # fmt: skip
+    once, often = (predicted_rerun({"swe": found}, {"swe": Design(50, 4, repeats=r)}) for r in (1, 16))
+    assert once is not None and often is not None
+    assert often.high == pytest.approx(1.959964 * sqrt(found.parts[-1].variance / 200 / 16), rel=1e-6)
+    assert often.high < once.high / 2
 
 
 # --- all domains together ------------------------------------------------------------------------

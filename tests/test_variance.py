@@ -299,7 +299,7 @@ def test_what_cannot_be_told_apart_lies_between_two_bounds() -> None:
     assert predicted_se(found, Design(10, 5, 2), RERUN) == pytest.approx((0.0, sqrt(one.variance / 100)))
 
 
-def test_negative_estimates_count_in_the_sum_and_not_below_nothing() -> None:
+def test_negative_estimates_count_in_the_sum_while_that_is_positive() -> None:
     """Trajectories are alike in their means: the negative estimate takes from the turns' part what these have too much."""
     scores = [
         Score(f"t{t}", f"s{s}", 0, "j", 10.0 * s + 0.1 * t) for t, s in itertools.product(range(4), range(2))
@@ -309,7 +309,9 @@ def test_negative_estimates_count_in_the_sum_and_not_below_nothing() -> None:
     interval = clustered(5.15, [(one.trajectory, one.value) for one in scores])
     assert interval is not None
     assert told_se(found, Design(4, 2)) == pytest.approx(interval.se, rel=1e-9)
-    assert told_se(found, Design(4, 5)) == 0.0
+    turn = part(found, "turn").variance
+    assert turn / 80 + part(found, "trajectory").estimate / 4 < 0
+    assert told_se(found, Design(4, 20)) == pytest.approx(sqrt(turn / 80))
 
 
 @pytest.mark.parametrize("fields", [{"trajectories": 0}, {"turns": 0.5}, {"epochs": 0}, {"unevenness": -0.1}])

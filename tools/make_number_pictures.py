@@ -121,8 +121,11 @@ def skill() -> Picture:
         (1.0, "the reference", "third", True),
     ):  # fmt: skip
         picture.dot(at(x), 110, kind, 8)
-        end = "end" if x == 1 else "middle"
-        picture.text(at(x) + (10 if x == 1 else 0), 84 if above else 142, f"{name}: {x:.2f}", kind, anchor=end, bold=True)  # fmt: skip
+        words, y = f"{name}: {x:.2f}", 84 if above else 142
+        if x < 1:
+            picture.text(at(x), y, words, kind, anchor="middle", bold=True)
+        else:
+            picture.text(at(x) + 10, y, words, kind, anchor="end", bold=True)
     picture.scale(at(0), at(1), 165, [(at(n / 4), f"{n / 4:g}") for n in range(5)])
     picture.text(350, 216, f"({model:.2f} − {copying:.2f}) / (1 − {copying:.2f}) = {value:.2f}", anchor="middle", size=15)  # fmt: skip
     return picture

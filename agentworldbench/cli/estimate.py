@@ -61,9 +61,9 @@ def estimate_command(
 ) -> None:
     """Say what a run would ask and cost, by stage and domain; no model is asked.
 
-    Takes the flags of `awb run`: put `estimate` in place of `run`. On a run directory that exists, what is
-    still due is counted. With --pilot RUN: what uncertainty each mix of samples and repeats would leave, and its cost. With
-    --json one object is printed.
+    Takes the flags of `awb run`: put `estimate` in place of `run`. On a run directory that
+    exists, what is still due is counted. With --pilot RUN: what ± each mix of samples, epochs and
+    judge repeats would leave, and its cost. With --json one object is printed.
     """
     from agentworldbench.cli.output import print_tables
     from agentworldbench.config import make_config

@@ -119,8 +119,8 @@ def predicted_se(
     study of generalizability theory [Brennan 2001, chapter 4]. Trajectories of m turns weigh m, so theirs is averaged
     over (sum m)^2 / sum m^2 = trajectories / (1 + `unevenness`^2). Sources that are known together alone may be all
     the one or all the other: where `design` averages them unequally, the two errors differ. Negative estimates count as
-    they are: what one source has too little another has too much, and the sum is right on average. 0 where the sum is
-    negative; None where nothing is known of a source.
+    they are, because what one source has too little another has too much, and the sum is right on average; where the
+    sum is not positive they count 0. None where nothing is known of a source.
     """
     if not components.parts or not drawn.isdisjoint(components.unknown):
         return None
@@ -134,12 +134,18 @@ def predicted_se(
         "judge_by_generation": generations * design.judges,
         "rest": generations * design.judges * design.repeats,
     }
-    least, most = [], []
-    for part in components.parts:
-        terms = [part.estimate / averaged[name] if name in drawn else 0.0 for name in part.names]
-        least.append(min(terms))
-        most.append(max(terms))
-    return sqrt(max(0.0, fsum(least))), sqrt(max(0.0, fsum(most)))
+    terms = [
+        [(part.estimate / averaged[name], part.variance / averaged[name]) if name in drawn else (0.0, 0.0)
+         for name in part.names]
+        for part in components.parts
+    ]  # fmt: skip
+    return _error([min(some) for some in terms]), _error([max(some) for some in terms])
+
+
+def _error(terms: Sequence[tuple[float, float]]) -> float:
+    """The root of the sum of variances, given as estimated and with negative ones counted 0."""
+    whole = fsum(estimate for estimate, _ in terms)
+    return sqrt(whole if whole > 0 else fsum(variance for _, variance in terms))
 
 
 def analysed(name: str, scores: Iterable[Score]) -> Analysis:
