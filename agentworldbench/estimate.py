@@ -155,8 +155,11 @@ class _Stages:
                 )
                 # The prediction of another epoch is another text.
                 expected = reference if epoch == 1 else f"{epoch} {reference}"
-                messages = _judge_prompt(judge, sample, prediction, expected) if sample else ()
-                stage.add(domain, messages, output, again=number > 0 and question.repeat > 1)
+                again = number > 0 and mine[number - 1].unit == question.unit
+                messages = stage.before
+                if not again:
+                    messages = _judge_prompt(judge, sample, prediction, expected) if sample else ()
+                stage.add(domain, messages, output, again)
 
     def made(self) -> tuple[StageEstimate, ...]:
         """The finished stages."""
@@ -177,10 +180,12 @@ class _Rate:
 
 @dataclass
 class _Stage:
-    """One model's requests while they are counted. `before` is what its last request of a trajectory sent."""
+    """One model's requests while they are counted. `before` is what its last request of a trajectory sent,
+    and `_tokens_before` how many tokens that has."""
 
     model: Model
     before: tuple[Message, ...] = ()
+    _tokens_before: int = 0
     _domains: dict[str, Amount] = field(default_factory=dict)
     _rates: dict[str, _Rate] = field(default_factory=dict)
     _counter: tuple[str, Counter] | None = None
@@ -192,11 +197,13 @@ class _Stage:
     def add(self, domain: str, messages: tuple[Message, ...], output: tuple[int, int], again: bool) -> None:
         """One more request; `again`: the last one had the very same prompt."""
         low, high = output if self.sent else (0, 0)
-        tokens = self._tokens(domain, messages)
-        common = messages if again else _common(self.before, messages)
-        share = estimate_tokens(common) / max(estimate_tokens(messages), 1)
-        cached = min(round(tokens * share), tokens)
-        self.before = messages
+        if again:
+            tokens = cached = self._tokens_before
+        else:
+            tokens = self._tokens(domain, messages)
+            share = estimate_tokens(_common(self.before, messages)) / max(estimate_tokens(messages), 1)
+            cached = min(round(tokens * share), tokens)
+        self.before, self._tokens_before = messages, tokens
         price = self.model.price()
         rates = None if price is None else price.rates(tokens)
         one = Amount(
