@@ -83,7 +83,7 @@ def pilot_estimate(pilot: Pilot, plan: Plan, target: float | None = None) -> Pil
     mixes: list[Mix] = []
     for selection, refs in parts_of(plan):
         costs = part_costs(plan, refs)
-        unpriced.update(costs.first.unpriced)
+        unpriced.update(costs.unpriced)
         for epochs, repeats in product(_times(plan.config.epochs), _repeats(pilot, plan)):
             designs = {
                 domain: design_of(some, epochs, repeats, _scored(pilot, domain))
@@ -159,7 +159,7 @@ def _mix(
     costs: PartCosts,
 ) -> Mix:
     requests, low, high, usd_low, usd_high = costs.numbers(epochs, repeats)
-    priced = not costs.first.unpriced
+    priced = not costs.unpriced
     return Mix(
         selection=selection,
         samples=len(refs),

@@ -1,8 +1,8 @@
 """Parts of what a plan selects, as designs and as bills.
 
 In: a `Plan`. Out: parts of its selection, each with the flags that select it; the `Design` of a part's domains
-(`stats/variance.py`); and what answering a part costs, any number of times and with any number of verdicts, from three
-estimates of it as if nothing were stored.
+(`stats/variance.py`); and what answering a part costs, any number of times and with any number of verdicts, from an
+estimate of two of each as if nothing were stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from agentworldbench.config import RunConfig
-from agentworldbench.estimate import Estimate, estimate
+from agentworldbench.estimate import KINDS, Estimate, Kind, estimate_by_kind
 from agentworldbench.plan import Plan
 from agentworldbench.records import SampleRef
 from agentworldbench.selection import select
@@ -73,20 +73,21 @@ def _flags(config: RunConfig, part: Fraction) -> dict[str, object] | None:
 
 @dataclass(frozen=True)
 class PartCosts:
-    """One selection asked once, with a second epoch, and with a second verdict on each answer."""
+    """What two answers to each sample of a part cost, and two verdicts on each, by what each request adds."""
 
-    first: Estimate
-    more_epochs: Estimate
-    more_repeats: Estimate
+    kinds: dict[Kind, Estimate]
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """Models of unknown price."""
+        return self.kinds["first"].unpriced
 
     def numbers(self, epochs: int, repeats: int) -> list[float]:
-        """Requests, tokens low and high, USD low and high: each further answer costs as much as the second (with its
-        first verdict), each further verdict as much as the second."""
-        once, twice, judged_twice = (
-            _numbers(one) for one in (self.first, self.more_epochs, self.more_repeats)
-        )
-        rows = zip(once, twice, judged_twice, strict=True)
-        return [a + (epochs - 1) * (b - a) + epochs * (repeats - 1) * (c - a) for a, b, c in rows]
+        """Requests, tokens low and high, USD low and high. Each further answer costs as much as the second, each further
+        verdict as much as the second."""
+        first, answer, verdict = (_numbers(self.kinds[kind]) for kind in KINDS)
+        rows = zip(first, answer, verdict, strict=True)
+        return [a + (epochs - 1) * b + epochs * (repeats - 1) * c / 2 for a, b, c in rows]
 
 
 def _numbers(one: Estimate) -> list[float]:
@@ -99,12 +100,6 @@ def _numbers(one: Estimate) -> list[float]:
 def part_costs(plan: Plan, refs: Sequence[SampleRef]) -> PartCosts:
     """What answering these samples of a plan costs. Raises DataError where a row cannot be read."""
     with TemporaryDirectory() as empty:  # nothing is stored there, so all is due
-        return PartCosts(*(
-            estimate(replace(
-                plan,
-                path=Path(empty),
-                samples=replace(plan.samples, refs=tuple(refs)),
-                config=plan.config.model_copy(update={"epochs": epochs, "judge_repeats": repeats}),
-            ))
-            for epochs, repeats in ((1, 1), (2, 1), (1, 2))
-        ))  # fmt: skip
+        twice = plan.config.model_copy(update={"epochs": 2, "judge_repeats": 2})
+        samples = replace(plan.samples, refs=tuple(refs))
+        return PartCosts(estimate_by_kind(replace(plan, path=Path(empty), samples=samples, config=twice)))
