@@ -18,7 +18,7 @@ from agentworldbench.config import RunConfig, make_config
 from agentworldbench.errors import ConfigError
 from agentworldbench.prices import MILLION
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.readings import BothReadings, both_readings
+from agentworldbench.readings import Outcome, both_readings
 from agentworldbench.records import SampleRef
 from agentworldbench.resume import reopen_samples
 from agentworldbench.run import Run, load_run
@@ -143,20 +143,20 @@ def _judged(
     for (_, epoch), some in groupby(every, lambda both: (both.ref.id, both.epoch)):
         repeats = list(some)
         ref = repeats[0].ref
-        for value in _points(repeats, judge.parse == "official", floor):
+        outcomes = [both.official if judge.parse == "official" else both.strict for both in repeats]
+        for value in answer_points(outcomes, floor):
             yield ref.domain, Score(ref.cluster, ref.id, epoch, judge.digest, value)
 
 
-def _points(repeats: Sequence[BothReadings], official: bool, floor: bool) -> list[float]:
-    """The scores of one answer, one a valid verdict: none while one is pending; 0 for each of a failed answer, or of one
-    without any valid verdict, where failures count."""
-    outcomes = [both.official if official else both.strict for both in repeats]
+def answer_points(outcomes: Sequence[Outcome], floor: bool) -> list[float]:
+    """The scores, 0-100, of one answer from its outcomes by repeat: one a valid verdict; none while one is pending; where
+    failures count (`floor`), 0 for each verdict on a failed answer, or on one without any valid verdict."""
     if any(one.stage == "pending" for one in outcomes):
         return []
     totals = [one.values["total"] for one in outcomes if one.values is not None and "total" in one.values]
     if totals:
         return [score for total in totals if (score := score_of([total])) is not None]
-    return [0.0] * len(outcomes) if floor and all(one.values is None for one in outcomes) else []
+    return [0.0] * len(outcomes) if floor else []
 
 
 def _by_rules(
