@@ -24,8 +24,9 @@ from agentworldbench.resume import reopen_samples
 from agentworldbench.run import Run, load_run
 from agentworldbench.run_record import JudgeRecord, judge_names
 from agentworldbench.stats.aggregate import RULE_SCORE, by_domain, score_of, value_of
+from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval
-from agentworldbench.stats.results import Results
+from agentworldbench.stats.results import JudgeResults, Results
 from agentworldbench.stats.variance import Score
 from agentworldbench.store import open_store
 
@@ -84,12 +85,20 @@ class Pilot:
             mean = getattr(rules.macro[RULE_SCORE], self.policy) if RULE_SCORE in rules.macro else None
             intervals = (getattr(one, self.policy) for one in (rules.macro_intervals, rules.macro_rerun))
             return Measured(None if mean is None else 100 * mean, *map(_in_points, intervals))
-        one = next(one for one in self.results.judges if one.judge.digest == self.judge.digest)
-        reading = one.headline
+        reading = self._judged.headline
         mean = getattr(reading, f"macro_{self.policy}")["total"]
         return Measured(
             mean, getattr(reading.macro_intervals, self.policy), getattr(reading.macro_rerun, self.policy)
         )
+
+    @property
+    def _judged(self) -> JudgeResults:
+        assert self.judge, "asked for only where there is one"
+        return next(one for one in self.results.judges if one.judge.digest == self.judge.digest)
+
+    def verdicts_spent(self) -> Spending | None:
+        """Tokens of the judge's verdicts; None where there is no judge."""
+        return self._judged.spent if self.judge else None
 
 
 def open_pilot(path: Path, judge: str | None, rules: bool, data: str | None = None) -> Pilot:

@@ -19,6 +19,7 @@ from agentworldbench.plan_parts import PartCosts, design_of, part_costs, parts_o
 from agentworldbench.records import Record, SampleRef
 from agentworldbench.resume import differences
 from agentworldbench.stats.aggregate import by_domain
+from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.macro_variance import MacroVariance, macro_variance
 from agentworldbench.stats.mixes import Half, Mix, predicted_population, predicted_precision, predicted_rerun
@@ -31,7 +32,8 @@ TIMES: Final = (1, 2, 4)
 class PilotRun(Record):
     """The pilot: what it is, its macro score as reported with both half widths (points; None: not available), and the
     same half widths as the shares of variance give them. `precision`: by what share a predicted half width may be off
-    (at 95 %), because the pilot is small."""
+    (at 95 %), because the pilot is small. `answer_tokens` and `verdict_tokens`: what one record of each took on average,
+    reasoning included (None: not counted)."""
 
     path: str
     model: str
@@ -50,6 +52,8 @@ class PilotRun(Record):
     predicted_population: Half | None
     predicted_rerun: Half | None
     precision: float | None
+    answer_tokens: int | None
+    verdict_tokens: int | None
 
 
 class PilotEstimate(Record):
@@ -223,7 +227,15 @@ def _pilot_run(pilot: Pilot, components: Mapping[str, Components]) -> PilotRun:
         predicted_population=predicted_population(components, designs),
         predicted_rerun=predicted_rerun(components, designs) if record.epochs > 1 else None,
         precision=predicted_precision(components, designs),
+        answer_tokens=_mean_tokens(pilot.results.predictions.spent),
+        verdict_tokens=_mean_tokens(pilot.verdicts_spent()),
     )
+
+
+def _mean_tokens(spent: Spending | None) -> int | None:
+    """Completion tokens of one record, reasoning included."""
+    tokens = None if spent is None else spent.usage.completion_tokens
+    return round(tokens / spent.records) if spent and spent.records and tokens else None
 
 
 def _unlike(pilot: Pilot, plan: Plan) -> Iterator[str]:

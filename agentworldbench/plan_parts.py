@@ -42,18 +42,26 @@ def design_of(refs: Sequence[SampleRef], epochs: int, repeats: int, scored: floa
 
 
 def parts_of(plan: Plan) -> Iterator[tuple[str, tuple[SampleRef, ...]]]:
-    """Parts of what a plan selects, as flags and samples, smallest first: what `awb run` with those flags takes."""
-    config, before = plan.config, 0
+    """Parts of what a plan selects, as flags and samples, smallest first: what `awb run` with those flags takes. No flags
+    stand for all of the data, or for samples named one by one."""
+    before = 0
     for part in PARTS:
-        flags = _flags(config, part) if part < 1 else {}
+        flags = _flags(plan.config, part) if part < 1 else {}
         if flags is None:
             continue
-        refs = (
-            select(plan.samples.dataset.refs, config.model_copy(update=flags)) if flags else plan.samples.refs
-        )
+        config = plan.config.model_copy(update=flags)
+        refs = select(plan.samples.dataset.refs, config) if flags else plan.samples.refs
         if len(refs) > before and (part == 1 or len(refs) < len(plan.samples.refs)):
             before = len(refs)
-            yield " ".join(f"--{name.replace('_', '-')} {value}" for name, value in flags.items()), refs
+            yield _words(config), refs
+
+
+def _words(config: RunConfig) -> str:
+    """The flags that select samples, as they are typed."""
+    flags = {name: getattr(config, name) for name in ("limit_trajectories", "limit", "shard", "seed")}
+    return " ".join(
+        f"--{name.replace('_', '-')} {value}" for name, value in flags.items() if value is not None
+    )
 
 
 def _flags(config: RunConfig, part: Fraction) -> dict[str, object] | None:

@@ -126,11 +126,16 @@ def test_the_row_of_the_pilots_own_selection_is_the_pilots(folder: Path) -> None
 
 
 def test_every_mix_is_there_and_more_is_never_wider(found: PilotEstimate) -> None:
-    assert [mix.selection for mix in found.mixes[::9]] == ["--limit 0.1", "--limit 0.25", "--limit 0.5", ""]
+    assert [mix.selection for mix in found.mixes[::9]] == [
+        "--limit 0.1 --seed 3",
+        "--limit 0.25 --seed 3",
+        "--limit 0.5 --seed 3",
+        "--seed 3",
+    ]
     assert {(mix.epochs, mix.repeats) for mix in found.mixes} == {
         (e, r) for e in (1, 2, 4) for r in (1, 2, 4)
     }
-    whole = {(mix.epochs, mix.repeats): mix for mix in found.mixes if not mix.selection}
+    whole = {(mix.epochs, mix.repeats): mix for mix in found.mixes if mix.selection == "--seed 3"}
     for kind in ("population", "rerun"):
         widths = [getattr(whole[key], kind).high for key in ((1, 1), (1, 4), (4, 4))]
         assert widths == sorted(widths, reverse=True)
@@ -143,7 +148,7 @@ def test_what_is_planned_is_among_the_mixes(folder: Path) -> None:
 
 def test_one_epoch_leaves_widths_open(folder: Path) -> None:
     found = told(folder, "small")
-    whole = {(mix.epochs, mix.repeats): mix for mix in found.mixes if not mix.selection}
+    whole = {(mix.epochs, mix.repeats): mix for mix in found.mixes if mix.selection == "--seed 3"}
     more = whole[4, 4].population
     assert more is not None and more.low < more.high
     again = whole[2, 1].rerun
@@ -159,7 +164,7 @@ def test_costs_are_those_of_the_estimate_of_that_mix(folder: Path) -> None:
     found = told(folder, "pilot", output_tokens="50-200", judge_output_tokens="100-300")
     for mix in (found.mixes[17], found.mixes[-1]):
         assert (mix.epochs, mix.repeats) == (4, 4)
-        flags = {"limit": mix.selection.split()[1]} if mix.selection else {}
+        flags = {"limit": mix.selection.split()[1]} if "--limit" in mix.selection else {}
         made = estimate(plan_of(
             folder, **flags, judge=["openai-api/judge"], judge_base_url=[NOWHERE], epochs=4, judge_repeats=4, price=PRICES,
             seed=3, output_tokens="50-200", judge_output_tokens="100-300",
@@ -294,7 +299,10 @@ def test_the_command_prints_shares_mixes_and_what_they_rest_on(folder: Path, awb
     out = " ".join(done.out.split())
     assert "Where scores by judge openai-api/judge vary, in the pilot" in out
     assert "What a run would tell: ± of its macro score by judge openai-api/judge, in points" in out
-    assert "Samples: 10 are --limit 0.1, 26 are --limit 0.25, 50 are --limit 0.5, 100 are all." in out
+    assert (
+        "Samples: 10 are --limit 0.1 --seed 3, 26 are --limit 0.25 --seed 3, 50 are --limit 0.5 --seed 3, 100 are --seed 3."
+        in out
+    )
     assert "✓: ± 12 or less, as far as this pilot can tell. ◀ the cheapest of them: " in out
     assert "The pilot itself (50 × 2 × 2): population ± " in out
     assert "with …" not in out, "two of each tell everything apart"

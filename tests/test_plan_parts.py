@@ -31,21 +31,31 @@ def plan_of(data: Path, **values: Any) -> Plan:
     ("flags", "expected"),
     [
         ({}, ["--limit 0.1", "--limit 0.25", "--limit 0.5", ""]),
-        ({"limit": "0.3"}, ["--limit 0.03", "--limit 0.075", "--limit 0.15", ""]),
-        ({"limit": "8"}, ["--limit 1", "--limit 2", "--limit 4", ""]),
-        ({"limit": "3-10"}, ["--limit 3-3", "--limit 3-4", "--limit 3-6", ""]),
-        ({"limit_trajectories": 4}, ["--limit-trajectories 1", "--limit-trajectories 2", ""]),
-        ({"limit_trajectories": 4, "limit": "6"}, ["--limit 1", "--limit 2", "--limit 3", ""]),
-        ({"limit": "1"}, [""]),
+        ({"limit": "0.3"}, ["--limit 0.03", "--limit 0.075", "--limit 0.15", "--limit 0.3"]),
+        ({"limit": "8"}, ["--limit 1", "--limit 2", "--limit 4", "--limit 8"]),
+        ({"limit": "3-10"}, ["--limit 3-3", "--limit 3-4", "--limit 3-6", "--limit 3-10"]),
+        (
+            {"limit_trajectories": 4},
+            ["--limit-trajectories 1", "--limit-trajectories 2", "--limit-trajectories 4"],
+        ),
+        (
+            {"limit_trajectories": 4, "limit": "6"},
+            [f"--limit-trajectories 4 --limit {n}" for n in (1, 2, 3, 6)],
+        ),
+        (
+            {"seed": 5},
+            [f"{words}--seed 5" for words in ("--limit 0.1 ", "--limit 0.25 ", "--limit 0.5 ", "")],
+        ),
+        ({"limit": "1"}, ["--limit 1"]),
     ],
 )
 def test_parts_are_what_the_flags_select(data: Path, flags: dict[str, Any], expected: list[str]) -> None:
     parts = dict(parts_of(plan_of(data, **flags)))
     assert list(parts) == expected
     for words, refs in parts.items():
-        name, _, value = words.removeprefix("--").partition(" ")
-        more = flags | ({name.replace("-", "_"): value} if name else {})
-        assert refs == plan_of(data, **more).samples.refs
+        given = [one.partition(" ") for one in f" {words}".split(" --")[1:]]
+        typed = {name.replace("-", "_"): value for name, _, value in given}
+        assert refs == plan_of(data, **typed).samples.refs
 
 
 def test_samples_named_one_by_one_have_no_parts(data: Path) -> None:

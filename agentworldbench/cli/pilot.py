@@ -35,6 +35,7 @@ def pilot_tables(told: PilotEstimate) -> list[Table]:
 
 def _notes(told: PilotEstimate) -> Iterator[str]:
     from agentworldbench.render.pilot import EFFICIENT
+    from agentworldbench.render.table import DASH
 
     yield (
         "Mix: samples × epochs × judge repeats. Population: with other trajectories (95 %). Re-run: the same samples "
@@ -49,7 +50,10 @@ def _notes(told: PilotEstimate) -> Iterator[str]:
     if told.target is not None:
         yield _target_line(told, told.target)
     yield from _pilot_lines(told)
+    if any(mix.population is None for mix in told.mixes):
+        yield f"{DASH}: there a domain has a single trajectory, and so the macro score no interval."
     yield "Cost is that of a new run. Low: all that is cacheable cached, short answers. High: nothing cached, long ones."
+    yield from _length_lines(told)
     if told.unpriced:
         yield (
             f"No price is known of {', '.join(told.unpriced)}: tokens stand for USD and order the mixes; "
@@ -100,3 +104,17 @@ def _pilot_lines(told: PilotEstimate) -> Iterator[str]:
         yield f"A pilot of this size tells each ± to about {100 * pilot.precision:.0f} % of itself (95 %)."
     if pilot.coverage < 1:
         yield f"It has scores for {100 * pilot.coverage:.1f} % of its answers."
+
+
+def _length_lines(told: PilotEstimate) -> Iterator[str]:
+    """How long the pilot's answers were, as flags for the estimate."""
+    flags = [
+        f"{flag} {tokens}"
+        for flag, tokens in (
+            ("--output-tokens", told.pilot.answer_tokens),
+            ("--judge-output-tokens", told.pilot.verdict_tokens),
+        )
+        if tokens is not None
+    ]
+    if flags:
+        yield f"The pilot's own answers were, on average, as long as {' '.join(flags)} says: with that the range is narrower."

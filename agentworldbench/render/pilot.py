@@ -42,6 +42,10 @@ def shares_table(title: str, domains: Mapping[str, Components], macro: MacroVari
             "with …: the pilot cannot tell the two apart. --epochs 2 tells turns from answers"
             f"{more}; two turns of a trajectory tell the turn from the trajectory."
         )
+    if any(f"({DASH})" in cell for row in rows for cell in row):
+        notes.append(
+            f"({DASH}): too few trajectories for an interval; such shares are hardly more than a guess."
+        )
     below = [
         f"{domain_name(domain)} {SOURCES[part.names[0]].lower()}"
         for domain, one in domains.items()

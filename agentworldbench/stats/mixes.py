@@ -36,7 +36,7 @@ class Half(Record):
 
 
 class Mix(Record):
-    """One way to spend. `selection` are the flags that choose the samples (empty: all that is planned). Half widths are
+    """One way to spend. `selection` are the flags that choose the samples (empty: all of the data). Half widths are
     in points, of the macro score; USD are None where a price is unknown. `efficient`: no other mix costs no more and
     is as narrow; `reaches`: the width asked for, surely (None: none was asked for)."""
 
