@@ -8,7 +8,7 @@ that is otherwise the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -196,9 +196,9 @@ def planned_config(pilot: Pilot, config: RunConfig) -> RunConfig:
     """A configuration in which what is not given is the pilot's: data, protocol, model and judge with their sampling,
     addresses and prices. Of another model or judge nothing is taken; nor what was put into requests by hand.
 
-    Raises ConfigError.
+    Raises ConfigError for what makes no configuration, and for scores of another kind than the pilot's.
     """
-    record, session = pilot.run.record, pilot.run.record.sessions[-1]
+    record = pilot.run.record
     given = config.model_dump(exclude_unset=True)
     options: dict[str, Any] = {
         "data": record.selection.data,
@@ -213,20 +213,36 @@ def planned_config(pilot: Pilot, config: RunConfig) -> RunConfig:
         options |= {"model": model, "max_context": record.predict.max_context}
         options |= _flags(list(record.predict.sampling.values()), _SAMPLING, "")
         if not model.startswith(("baseline/", "replay/", "hf/", "vllm/")):
-            options["base_url"] = session.model_url
+            options["base_url"] = _last(one.model_url for one in record.sessions)
         prices.append(model)
     judge = pilot.judge
     if judge is not None and not config.no_judge:
         mine = (judge.model, judge.digest, pilot.called)
         if all(name in mine for name in config.judge):
             given["judge"] = (judge.model,)
-            urls = [one.judge_urls.get(judge.digest) for one in record.sessions]
-            options["judge_base_url"] = tuple([url for url in urls if url][-1:])
+            url = _last(one.judge_urls.get(judge.digest) for one in record.sessions)
+            options["judge_base_url"] = (url,) if url else ()
             options |= _flags([judge.sampling], _JUDGE_SAMPLING, "judge_")
             prices.append(judge.model)
     known = [text for name in prices if name not in config.prices and (text := _price(pilot.run, name))]
     given["price"] = (*config.price, *dict.fromkeys(known))
-    return make_config({name: value for name, value in (options | given).items() if value not in (None, ())})
+    made = make_config({name: value for name, value in (options | given).items() if value not in (None, ())})
+    if made.protocol != pilot.protocol:
+        raise ConfigError(
+            f"--pilot {pilot.run.path}: scored under protocol {pilot.protocol}, this plan says {made.protocol}; their "
+            "numbers do not compare"
+        )
+    if judge is None and made.judge and not made.no_judge:
+        raise ConfigError(
+            f"--pilot {pilot.run.path}: no judge has scored it, so it tells nothing of {made.judge[0]}'s scores; judge it "
+            "(`awb judge`), or plan with --no-judge"
+        )
+    return made
+
+
+def _last(urls: Iterable[str | None]) -> str | None:
+    """The address of the last session that had one."""
+    return next((url for url in reversed(list(urls)) if url), None)
 
 
 def _flags(sampling: Sequence[Mapping[str, Any]], names: Sequence[str], prefix: str) -> dict[str, Any]:

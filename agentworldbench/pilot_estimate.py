@@ -3,7 +3,7 @@
 In: a `Pilot`, and the `Plan` of a larger run. Out: a `PilotEstimate`: the pilot's sources of variance by domain and
 together, and a `Mix` for parts of the plan's selection, 1, 2 and 4 epochs and 1, 2 and 4 judge repeats: predicted half
 widths of both intervals of the macro score (`stats/mixes.py`), requests, tokens and USD (`estimate.py`, as if nothing
-were stored). Numbers of another protocol are refused; what else is unlike is named.
+were stored). What is unlike the pilot is named.
 """
 
 from __future__ import annotations
@@ -74,10 +74,8 @@ class PilotEstimate(Record):
 def pilot_estimate(pilot: Pilot, plan: Plan, target: float | None = None) -> PilotEstimate:
     """What each mix would tell and cost; `target` is a half width of the macro score's interval `population`.
 
-    Raises ConfigError where the pilot says nothing of the plan: another protocol, a domain without scores or with one
-    trajectory.
+    Raises ConfigError where the pilot has no score of a planned domain, or a single trajectory.
     """
-    check_pilot(pilot, plan)
     every = {domain: analysed(domain, scores) for domain, scores in pilot.scores.items()}
     components = {domain: one.components for domain, one in every.items()}
     domains = list(by_domain(plan.samples.refs))
@@ -106,20 +104,6 @@ def pilot_estimate(pilot: Pilot, plan: Plan, target: float | None = None) -> Pil
         unpriced=tuple(sorted(unpriced)),
         unlike=tuple(_unlike(pilot, plan)),
     )
-
-
-def check_pilot(pilot: Pilot, plan: Plan) -> None:
-    """Refuse a plan whose scores are of another kind than the pilot's. Raises ConfigError."""
-    if plan.protocol.name != pilot.protocol:
-        raise ConfigError(
-            f"--pilot {pilot.run.path}: scored under protocol {pilot.protocol}, this plan says {plan.protocol.name}; "
-            "their numbers do not compare"
-        )
-    if pilot.judge is None and plan.judges:
-        raise ConfigError(
-            f"--pilot {pilot.run.path}: no judge has scored it, so it tells nothing of {plan.judges[0].model.name}'s "
-            "scores; judge it (`awb judge`), or plan with --no-judge"
-        )
 
 
 def _check_told(pilot: Pilot, components: Mapping[str, Components], domains: Sequence[str]) -> None:
