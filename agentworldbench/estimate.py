@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from itertools import product
+from typing import Final, Literal, get_args
 
 from pydantic import Field
 
@@ -35,6 +36,12 @@ from agentworldbench.store import Store
 
 COUNTED: Final = 1_000_000
 """Characters of each domain that a tokenizer counts; the rest is estimated at the rate that they show."""
+
+
+Kind = Literal["first", "answer", "verdict"]
+"""What a request adds: a sample's first answer with its first verdict, a further answer with that one's first verdict,
+a further verdict."""
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 class StageEstimate(Record):
@@ -68,6 +75,18 @@ class Estimate(Record):
 def estimate(plan: Plan) -> Estimate:
     """What is still due of a plan. Raises ConfigError where it may not continue what its directory holds,
     DataError where a row cannot be read again."""
+    stages, stored = _counted(plan)
+    return _made(stages, KINDS, stored)
+
+
+def estimate_by_kind(plan: Plan) -> dict[Kind, Estimate]:
+    """The same in its parts, by what each request adds."""
+    stages, stored = _counted(plan)
+    return {kind: _made(stages, (kind,), stored) for kind in KINDS}
+
+
+def _counted(plan: Plan) -> tuple[_Stages, int]:
+    """All that is due, counted, and how many predictions are stored already."""
     store = Store(plan.path)
     # Where the plan begins a run, failures that another configuration has left are set aside.
     run = continued(store, plan)
@@ -95,12 +114,16 @@ def estimate(plan: Plan) -> Estimate:
         for ref in turns:
             if ref.id in due:
                 stages.add(ref, plan.samples.dataset.load(ref) if stages.read else None, *due[ref.id])
-    made = stages.made()
+    return stages, len(plan.samples.refs) * epochs - len(units) if plan.predictor else 0
+
+
+def _made(stages: _Stages, kinds: Sequence[Kind], stored: int) -> Estimate:
+    made = stages.made(kinds)
     paid = [stage for stage in made if stage.total.requests and not stage.local]
     totals = [stage.total for stage in paid]
     return Estimate(
         stages=made,
-        stored_predictions=len(plan.samples.refs) * epochs - len(units) if plan.predictor else 0,
+        stored_predictions=stored,
         usd_low=sum(total.usd_low or 0.0 for total in totals),
         usd_high=sum(total.usd_high or 0.0 for total in totals),
         unpriced=tuple(stage.model for stage in paid if stage.price is None),
@@ -141,8 +164,9 @@ class _Stages:
             tokens = estimate_tokens((Message(role="user", content=reference),))
             output = prediction_tokens(config, tokens, most)
             messages = predict_messages(sample) if sample else ()
-            for number in range(len(units)):
-                self._predict.add(domain, messages, output, again=number > 0)
+            for number, unit in enumerate(units):
+                kind: Kind = "first" if unit.epoch == 1 else "answer"
+                self._predict.add(kind, domain, messages, output, again=number > 0)
         new = {unit.epoch for unit in units}
         for judge, stage in self._judges:
             most_of_judge = smaller(judge.sampling.max_tokens, judge.model.limits.max_output)
@@ -155,14 +179,18 @@ class _Stages:
                 )
                 # The prediction of another epoch is another text.
                 expected = reference if epoch == 1 else f"{epoch} {reference}"
-                messages = _judge_prompt(judge, sample, prediction, expected) if sample else ()
-                stage.add(domain, messages, output, again=number > 0 and question.repeat > 1)
+                again = number > 0 and mine[number - 1].unit == question.unit
+                messages = stage.before
+                if not again:
+                    messages = _judge_prompt(judge, sample, prediction, expected) if sample else ()
+                kind = "verdict" if question.repeat > 1 else "first" if epoch == 1 else "answer"
+                stage.add(kind, domain, messages, output, again)
 
-    def made(self) -> tuple[StageEstimate, ...]:
-        """The finished stages."""
+    def made(self, kinds: Sequence[Kind]) -> tuple[StageEstimate, ...]:
+        """The finished stages, of requests of these kinds."""
         domains = list(self._plan.samples.tasks)
-        first = [self._predict.estimate("predict", domains)] if self._predict else []
-        return (*first, *(stage.estimate("judge", domains) for _, stage in self._judges))
+        first = [self._predict.estimate("predict", domains, kinds)] if self._predict else []
+        return (*first, *(stage.estimate("judge", domains, kinds) for _, stage in self._judges))
 
 
 @dataclass
@@ -177,11 +205,13 @@ class _Rate:
 
 @dataclass
 class _Stage:
-    """One model's requests while they are counted. `before` is what its last request of a trajectory sent."""
+    """One model's requests while they are counted. `before` is what its last request of a trajectory sent,
+    and `_tokens_before` how many tokens that has."""
 
     model: Model
     before: tuple[Message, ...] = ()
-    _domains: dict[str, Amount] = field(default_factory=dict)
+    _tokens_before: int = 0
+    _amounts: dict[tuple[str, Kind], Amount] = field(default_factory=dict)
     _rates: dict[str, _Rate] = field(default_factory=dict)
     _counter: tuple[str, Counter] | None = None
 
@@ -189,14 +219,18 @@ class _Stage:
         self.sent = not (self.model.local and self.model.batch is None)
         self._counter = local_counter(self.model) if self.sent else None
 
-    def add(self, domain: str, messages: tuple[Message, ...], output: tuple[int, int], again: bool) -> None:
+    def add(
+        self, kind: Kind, domain: str, messages: tuple[Message, ...], output: tuple[int, int], again: bool
+    ) -> None:
         """One more request; `again`: the last one had the very same prompt."""
         low, high = output if self.sent else (0, 0)
-        tokens = self._tokens(domain, messages)
-        common = messages if again else _common(self.before, messages)
-        share = estimate_tokens(common) / max(estimate_tokens(messages), 1)
-        cached = min(round(tokens * share), tokens)
-        self.before = messages
+        if again:
+            tokens = cached = self._tokens_before
+        else:
+            tokens = self._tokens(domain, messages)
+            share = estimate_tokens(_common(self.before, messages)) / max(estimate_tokens(messages), 1)
+            cached = min(round(tokens * share), tokens)
+        self.before, self._tokens_before = messages, tokens
         price = self.model.price()
         rates = None if price is None else price.rates(tokens)
         one = Amount(
@@ -208,7 +242,8 @@ class _Stage:
             usd_low=None if rates is None else rates.usd(tokens, low, cached),
             usd_high=None if rates is None else rates.usd(tokens, high),
         )
-        self._domains[domain] = self._domains[domain] + one if domain in self._domains else one
+        key = domain, kind
+        self._amounts[key] = self._amounts[key] + one if key in self._amounts else one
 
     def _tokens(self, domain: str, messages: Sequence[Message]) -> int:
         estimated = estimate_tokens(messages) if messages else 0
@@ -224,15 +259,21 @@ class _Stage:
         rate.estimated += estimated
         return counted
 
-    def estimate(self, stage: Literal["predict", "judge"], order: Sequence[str]) -> StageEstimate:
+    def estimate(
+        self, stage: Literal["predict", "judge"], order: Sequence[str], kinds: Sequence[Kind]
+    ) -> StageEstimate:
         """The finished stage, domains in this order."""
+        domains: dict[str, Amount] = {}
+        for domain, kind in product(order, kinds):
+            if (one := self._amounts.get((domain, kind))) is not None:
+                domains[domain] = domains[domain] + one if domain in domains else one
         return StageEstimate(
             stage=stage,
             model=self.model.name,
             local=self.model.local,
             price=self.model.price(),
             tokens_from=self._how(),
-            domains={domain: self._domains[domain] for domain in order if domain in self._domains},
+            domains=domains,
         )
 
     def _how(self) -> str | None:

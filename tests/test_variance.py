@@ -16,16 +16,16 @@ import pytest
 import yaml
 
 from agentworldbench.stats.intervals import clustered
-from agentworldbench.stats.student import student_t
 from agentworldbench.stats.variance import (
     NAMES,
+    POPULATION,
+    RERUN,
     Components,
     Design,
     Name,
     Score,
-    predicted_half,
+    analysed,
     predicted_se,
-    variance_components,
 )
 
 CASES = yaml.safe_load(
@@ -73,6 +73,16 @@ def drawn(places: Sequence[Place], seed: int = 1, **variances: float) -> list[Sc
             value += effects[full]
         found.append(Score(trajectory, turn, generation, judge, value))
     return found
+
+
+def variance_components(name: str, scores: Sequence[Score]) -> Components:
+    return analysed(name, scores).components
+
+
+def told_se(found: Components, design: Design, drawn: frozenset[Name] = POPULATION) -> float | None:
+    """The standard error where it is one number."""
+    errors = predicted_se(found, design, drawn)
+    return errors[0] if errors is not None and errors[0] == errors[1] else None
 
 
 def estimates(found: Components) -> dict[tuple[Name, ...], float]:
@@ -171,13 +181,13 @@ def test_a_negative_estimate_is_shown_and_counted_0() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_what_a_design_cannot_tell_apart_is_one_component(case: dict[str, Any]) -> None:
-    found = variance_components("case", drawn(design(**case["design"]), rest=1.0))
+    found = variance_components("case", drawn(design(**case["design"]), trajectory=9.0, rest=1.0))
     assert [" + ".join(one.names) for one in found.parts] == case["parts"]
     assert list(found.unknown) == case["unknown"]
     for fields in case["predicted"]:
-        assert predicted_se(found, Design(**fields)) is not None
+        assert told_se(found, Design(**fields)) is not None
     for fields in case["not_predicted"]:
-        assert predicted_se(found, Design(**fields)) is None
+        assert told_se(found, Design(**fields)) is None
 
 
 def test_where_nothing_can_be_estimated() -> None:
@@ -241,8 +251,7 @@ def test_the_same_design_has_the_interval_that_was_seen(
     interval = clustered(mean, [(one.trajectory, one.value) for one in scores])
     same = Design(4, turns, generations, judges, repeats)
     assert interval is not None
-    assert predicted_se(found, same) == pytest.approx(interval.se, rel=1e-9)
-    assert predicted_half(found, same) == pytest.approx(interval.half, rel=1e-9)
+    assert told_se(found, same) == pytest.approx(interval.se, rel=1e-9)
 
 
 FULL = variance_components("full", drawn(design(4, 2, 2, 2, 2), **ALL))
@@ -260,24 +269,49 @@ def test_predicted_variance_term_by_term() -> None:
         + v["judge_by_generation"] / 3000
         + v["rest"] / 6000
     )
-    assert predicted_se(FULL, asked) == pytest.approx(sqrt(expected), rel=1e-12)
+    assert told_se(FULL, asked) == pytest.approx(sqrt(expected), rel=1e-12)
     others = sqrt(expected + v["judge"] / 5)
-    assert predicted_se(FULL, asked, other_judges=True) == pytest.approx(others, rel=1e-12)
-    assert predicted_half(FULL, asked) == pytest.approx(student_t(0.975, 49) * sqrt(expected), rel=1e-12)
-    assert predicted_half(FULL, Design(1, 4)) is None
+    assert told_se(FULL, asked, frozenset(NAMES)) == pytest.approx(others, rel=1e-12)
+    again = v["generation"] / 600 + v["judge_by_generation"] / 3000 + v["rest"] / 6000
+    assert told_se(FULL, asked, RERUN) == pytest.approx(sqrt(again), rel=1e-12)
 
 
 @pytest.mark.parametrize("more", ["trajectories", "turns", "epochs", "judges", "repeats"])
 def test_more_of_anything_narrows_the_interval(more: str) -> None:
     asked = {"trajectories": 10, "turns": 2, "epochs": 1, "judges": 1, "repeats": 1}
-    few, many = (predicted_se(FULL, Design(**some)) for some in (asked, asked | {more: asked[more] + 1}))
+    few, many = (told_se(FULL, Design(**some)) for some in (asked, asked | {more: asked[more] + 1}))
     assert few is not None and many is not None and many < few
 
 
 def test_one_judge_tells_nothing_of_other_judges() -> None:
     found = variance_components("one", drawn(design(4, 2, 2, 1, 2), trajectory=1.0, rest=1.0))
     assert predicted_se(found, Design(10, 2)) is not None
-    assert predicted_se(found, Design(10, 2), other_judges=True) is None
+    assert predicted_se(found, Design(10, 2), frozenset(NAMES)) is None
+
+
+def test_what_cannot_be_told_apart_lies_between_two_bounds() -> None:
+    """One turn of each trajectory, one answer, one verdict: all of it may be the trajectory's or the verdict's."""
+    found = variance_components("bounds", drawn(design(30, 1), turn=4.0))
+    (one,) = found.parts
+    low, high = predicted_se(found, Design(10, 5, 2, 1, 3)) or (0.0, 0.0)
+    assert low == pytest.approx(sqrt(one.variance / 300))
+    assert high == pytest.approx(sqrt(one.variance / 10))
+    assert predicted_se(found, Design(10, 5, 2), RERUN) == pytest.approx((0.0, sqrt(one.variance / 100)))
+
+
+def test_negative_estimates_count_in_the_sum_while_that_is_positive() -> None:
+    """Trajectories are alike in their means: the negative estimate takes from the turns' part what these have too much."""
+    scores = [
+        Score(f"t{t}", f"s{s}", 0, "j", 10.0 * s + 0.1 * t) for t, s in itertools.product(range(4), range(2))
+    ]
+    found = variance_components("negative", scores)
+    assert part(found, "trajectory").estimate < 0
+    interval = clustered(5.15, [(one.trajectory, one.value) for one in scores])
+    assert interval is not None
+    assert told_se(found, Design(4, 2)) == pytest.approx(interval.se, rel=1e-9)
+    turn = part(found, "turn").variance
+    assert turn / 80 + part(found, "trajectory").estimate / 4 < 0
+    assert told_se(found, Design(4, 20)) == pytest.approx(sqrt(turn / 80))
 
 
 @pytest.mark.parametrize("fields", [{"trajectories": 0}, {"turns": 0.5}, {"epochs": 0}, {"unevenness": -0.1}])

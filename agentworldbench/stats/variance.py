@@ -2,7 +2,7 @@
 
 In: one domain's scores of single verdicts, each with trajectory, turn, generation (epoch) and judge. Out:
 `Components`, the variance that each of these adds to a verdict's score and its share of all; from them
-`predicted_se`, the standard error of the mean for other numbers of each.
+`predicted_se`, the standard error of the mean for other numbers of each. `mixes.py` makes intervals of it.
 
 Turns lie in trajectories and generations in turns, judges are crossed with them, repeats of a judge differ by the
 rest. What a design cannot tell apart (with one judge "turn" and "judge by turn", with one repeat "judge by
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from agentworldbench.records import Record
 from agentworldbench.stats.cluster_draws import drawn_interval, drawn_sums
 from agentworldbench.stats.henderson import SumsOfSquares
-from agentworldbench.stats.intervals import LEVEL, Interval, is_nothing
-from agentworldbench.stats.student import student_t
+from agentworldbench.stats.intervals import Interval, is_nothing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,16 +95,34 @@ class Design:
             raise ValueError(f"no design has fewer than one of anything: {self}")
 
 
-def predicted_se(components: Components, design: Design, other_judges: bool = False) -> float | None:
-    """The standard error of the mean over all samples that `design` would have.
+@dataclass(frozen=True)
+class Analysis:
+    """The components of one domain, and their variances (negative ones counted 0) in every draw of trajectories:
+    a row a draw, a column a part; no rows where there are too few trajectories to draw from."""
 
-    Var = sum of variance / how many of its effects are averaged over, the D study of generalizability theory
-    [Brennan 2001, chapter 4]. Trajectories of m turns weigh m, so theirs is averaged over (sum m)^2 / sum m^2 =
-    trajectories / (1 + `unevenness`^2). The judges' main effects do not belong to the interval `population`, which
-    keeps the judges; with `other_judges` they are added, as if other ones were drawn too. None where the design
-    would average unequally over sources that are known together alone, and where no variance is left.
+    components: Components
+    draws: Numbers
+
+
+RERUN: Final[frozenset[Name]] = frozenset({"generation", "judge_by_generation", "rest"})
+"""What another run of the same samples with the same judges draws again."""
+POPULATION: Final[frozenset[Name]] = frozenset(NAMES) - {"judge"}
+"""What another draw of trajectories draws again; the judges stay the same."""
+
+
+def predicted_se(
+    components: Components, design: Design, drawn: frozenset[Name] = POPULATION
+) -> tuple[float, float] | None:
+    """The least and the largest standard error that the mean over all samples of `design` may have.
+
+    Var = sum of variance / how many of its effects are averaged over, for the sources that are `drawn` again: the D
+    study of generalizability theory [Brennan 2001, chapter 4]. Trajectories of m turns weigh m, so theirs is averaged
+    over (sum m)^2 / sum m^2 = trajectories / (1 + `unevenness`^2). Sources that are known together alone may be all
+    the one or all the other: where `design` averages them unequally, the two errors differ. Negative estimates count as
+    they are, because what one source has too little another has too much, and the sum is right on average; where the
+    sum is not positive they count 0. None where nothing is known of a source.
     """
-    if not components.parts or "trajectory" in components.unknown:
+    if not components.parts or not drawn.isdisjoint(components.unknown):
         return None
     generations = design.trajectories * design.turns * design.epochs
     averaged: dict[Name, float] = {
@@ -117,28 +134,21 @@ def predicted_se(components: Components, design: Design, other_judges: bool = Fa
         "judge_by_generation": generations * design.judges,
         "rest": generations * design.judges * design.repeats,
     }
-    if other_judges and "judge" in components.unknown:
-        return None
-    terms = []
-    for part in components.parts:
-        if part.names == ("judge",) and not other_judges:
-            continue
-        numbers = {averaged[name] for name in part.names}
-        if len(numbers) > 1:
-            return None
-        terms.append(part.variance / numbers.pop())
-    return sqrt(fsum(terms)) or None
+    terms = [
+        [(part.estimate / averaged[name], part.variance / averaged[name]) if name in drawn else (0.0, 0.0)
+         for name in part.names]
+        for part in components.parts
+    ]  # fmt: skip
+    return _error([min(some) for some in terms]), _error([max(some) for some in terms])
 
 
-def predicted_half(components: Components, design: Design) -> float | None:
-    """Half the width of the interval `population` that `design` would give, with t of its trajectories."""
-    se = predicted_se(components, design)
-    if se is None or design.trajectories < 2:
-        return None
-    return student_t((1 + LEVEL) / 2, design.trajectories - 1) * se
+def _error(terms: Sequence[tuple[float, float]]) -> float:
+    """The root of the sum of variances, given as estimated and with negative ones counted 0."""
+    whole = fsum(estimate for estimate, _ in terms)
+    return sqrt(whole if whole > 0 else fsum(variance for _, variance in terms))
 
 
-def variance_components(name: str, scores: Iterable[Score]) -> Components:
+def analysed(name: str, scores: Iterable[Score]) -> Analysis:
     """The components of one domain's scores; `name` seeds the draws behind the intervals.
 
     Henderson's method I [Henderson 1953; Searle, Casella & McCulloch 1992, chapter 5], which needs no normal
@@ -159,18 +169,19 @@ def variance_components(name: str, scores: Iterable[Score]) -> Components:
     clusters = np.array([numbers.setdefault(one.trajectory, len(numbers)) for one in ordered])
     trajectories = len(numbers)
     if not values or is_nothing(max(values) - min(values), values):
-        return Components(scores=len(values), trajectories=trajectories, reason="no_spread")
+        return _none(len(values), trajectories, "no_spread")
     groups, unknown = _partitions(ordered)
     sums = SumsOfSquares(np.array(values), clusters, [codes for _, codes in groups])
     estimates = sums.estimates(sums.by_trajectory.sum(axis=0)[None])[0]
     if np.isnan(estimates).any():
-        return Components(scores=len(values), trajectories=trajectories, reason="not_separable")
+        return _none(len(values), trajectories, "not_separable")
     # What rounding leaves of nothing is neither negative nor positive.
     estimates[abs(estimates) <= 1e-12 * abs(estimates).sum()] = 0.0
-    shares = _shares(estimates[None])[0]
-    drawn = [_shares(sums.estimates(some)) for some in drawn_sums(name, sums.by_trajectory)]
+    shares = shares_of(estimates[None])[0]
+    drawn = [sums.estimates(some) for some in drawn_sums(name, sums.by_trajectory)]
     draws = np.concatenate(drawn) if drawn else np.empty((0, len(groups)))
-    return Components(
+    shares_drawn = shares_of(draws)
+    components = Components(
         scores=len(values),
         trajectories=trajectories,
         parts=tuple(
@@ -181,12 +192,19 @@ def variance_components(name: str, scores: Iterable[Score]) -> Components:
                 variance=max(0.0, round(float(estimates[place]), 12)),
                 negative=bool(estimates[place] < 0),
                 share=round(float(shares[place]), 12),
-                interval=drawn_interval(draws[:, place], trajectories),
+                interval=drawn_interval(shares_drawn[:, place], trajectories),
             )
             for place, (names, codes) in enumerate(groups)
         ),
         unknown=unknown,
     )
+    return Analysis(components, np.maximum(draws, 0))
+
+
+def _none(scores: int, trajectories: int, reason: Reason) -> Analysis:
+    import numpy as np
+
+    return Analysis(Components(scores=scores, trajectories=trajectories, reason=reason), np.empty((0, 0)))
 
 
 def _partitions(scores: Sequence[Score]) -> tuple[list[tuple[tuple[Name, ...], Codes]], tuple[Name, ...]]:
@@ -216,7 +234,7 @@ def _partitions(scores: Sequence[Score]) -> tuple[list[tuple[tuple[Name, ...], C
     return groups, tuple(unknown)
 
 
-def _shares(estimates: Numbers) -> Numbers:
+def shares_of(estimates: Numbers) -> Numbers:
     """Shares of the sum by row, negative estimates counted 0; NaN where nothing varies or is told apart."""
     import numpy as np
 
