@@ -93,7 +93,7 @@ def panel_results(run: RunRecord, groups: Groups, outcomes: Mapping[str, Outcome
         least=least,
         judges=judges,
         protocol=run.judges[0].protocol,
-        digest=digest({"combine": run.panel.combine, "least": least, "judges": sorted(judges)}),
+        digest=digest({"combine": run.panel.combine, "least": least, "judges": sorted(judges)})[:16],
         reading=reading_of_samples(groups, samples, made),
         counts={
             domain: sum((samples[ref.id].score.counts for ref in refs), PanelCounts())
