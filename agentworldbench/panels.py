@@ -7,7 +7,7 @@ of different protocols read and are told different things, so they are none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError
@@ -38,6 +38,17 @@ def panel_asked(
     if judges or rule is not stored:
         check_panel(rule, judges)
     return rule
+
+
+def panel_notices(before: RunRecord | None, after: RunRecord) -> Iterator[str]:
+    """A line where a session changes the panel that a run had."""
+    if before is None or before.panel is None or not before.judges:
+        return
+    was = before.panel.words(len(before.judges))
+    if after.panel is None:
+        yield f"Panel ({was}): dropped; the judges' own verdicts stay"
+    elif (now := after.panel.words(len(after.judges))) != was:
+        yield f"Panel: was {was}, is now {now}; a prediction has a score of it once all of them have been asked"
 
 
 def check_panel(rule: PanelRule | None, judges: Sequence[JudgeRecord]) -> None:

@@ -27,7 +27,7 @@ from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.models import Model
 from agentworldbench.outcome import Scoring, make_results, try_own
-from agentworldbench.panels import panel_asked
+from agentworldbench.panels import panel_asked, panel_notices
 from agentworldbench.plan import Plan, make_judges, make_plan
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.pull import Tell
@@ -243,6 +243,7 @@ def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress) -> str |
     """One session of work; what it left undone for want of money, or None."""
     config = plan.config
     notices = [*store.notices(), *_strays(store, plan), *repetition_notices(plan, run)]
+    notices += panel_notices(store.read_run(), run)
     patience = Patience(
         config.max_connections,
         config.max_retries,

@@ -152,6 +152,10 @@ class PanelRule(Record):
         """How many of so many judges must have a valid verdict."""
         return judges // 2 + 1 if self.least is None else self.least
 
+    def words(self, judges: int) -> str:
+        """The rule for so many judges: `median of 3 judges, at least 2`."""
+        return f"{self.combine} of {judges} judges, at least {self.needed(judges)}"
+
 
 class RequestLimits(Record):
     """The limits that a session was given. None: no ceiling; of `max_connections`: found out as it went."""

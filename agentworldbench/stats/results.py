@@ -13,7 +13,14 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agentworldbench.records import Record, Usage
-from agentworldbench.run_record import Grown, JudgeRecord, PredictSection, SelectionRecord, judge_names
+from agentworldbench.run_record import (
+    Grown,
+    JudgeRecord,
+    PanelRule,
+    PredictSection,
+    SelectionRecord,
+    judge_names,
+)
 from agentworldbench.stats.agreement import Agreement
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Intervals
@@ -163,8 +170,8 @@ class PanelResults(Record):
 
     @property
     def rule(self) -> str:
-        """The rule in words: `median of 3 judges, at least 2`."""
-        return f"{self.combine} of {len(self.judges)} judges, at least {self.least}"
+        """The rule in words."""
+        return PanelRule(combine=self.combine, least=self.least).words(len(self.judges))
 
     @property
     def all_counts(self) -> PanelCounts:

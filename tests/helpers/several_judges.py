@@ -1,7 +1,7 @@
 """Scripted judges who see the same quality of a prediction, each through habits of its own.
 
 `judges(call)` answers for every model whose name begins with `judge`: grades from SHA-256 of the text that is judged,
-moved by at most a point by SHA-256 of the judge's name and how often it was asked the same. `failing(share, names)`
+moved by at most a point by SHA-256 of the judge's name and, unless `steady`, of how often it was asked the same. `failing(share, names)`
 wraps it: these judges give no verdict on a share of the texts, the same texts each time.
 """
 
@@ -13,6 +13,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from agentworldbench.stats import cluster_draws
+
 from .scripted_calls import ChatCall, Reply, Script
 from .scripted_replies import DIMENSIONS, echo_world, verdict_text
 from .scripted_server import ScriptedServer
@@ -23,7 +27,7 @@ def byte_of(*words: object) -> int:
     return hashlib.sha256(repr(words).encode()).digest()[0]
 
 
-def judges() -> Script:
+def judges(steady: bool = False) -> Script:
     """World and judges on one server; each call of `judges` begins to count anew."""
     asked: Counter[tuple[str, str]] = Counter()
 
@@ -31,7 +35,7 @@ def judges() -> Script:
         if not call.model.startswith("judge"):
             return echo_world(call)
         asked[call.model, call.key] += 1
-        repeat = asked[call.model, call.key]
+        repeat = 0 if steady else asked[call.model, call.key]
         text = call.last_user
         quality = 1 + byte_of(text) % 5
         moved = {
@@ -54,6 +58,12 @@ def failing(share: float, names: Collection[str], inner: Script) -> Script:
         return inner(call)
 
     return script
+
+
+def few_draws(patch: pytest.MonkeyPatch) -> None:
+    """Intervals of agreement from a twentieth of the draws: for tests that look at other things."""
+    patch.setattr(cluster_draws, "DRAWS", cluster_draws.DRAWS // 20)
+    cluster_draws._times.cache_clear()
 
 
 def panel_options(
