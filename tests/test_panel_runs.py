@@ -180,8 +180,8 @@ REFUSED: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "one judge": (("judge-a",), {"panel": "median"}, r"needs at least two judges, this run has 1 \(openai-api/judge-a\)"),
     "no judge": ((), {"panel": "mean"}, r"needs at least two judges, this run has 0 \(none\)"),
     "more than there are": (ALL, {"panel": "mean", "min_judges": 4}, "--min-judges 4: this run has 3 judges"),
-    "a minimum of nothing": (ALL, {"min_judges": 2}, "--min-judges belongs to a panel"),
-    "a minimum of none": (ALL, {"panel": "none", "min_judges": 2}, "--min-judges belongs to a panel"),
+    "a minimum of nothing": (ALL, {"min_judges": 2}, "--min-judges 2: belongs to a panel"),
+    "a minimum of none": (ALL, {"panel": "none", "min_judges": 2}, "--min-judges 2: belongs to a panel"),
     "zero": (ALL, {"panel": "mean", "min_judges": 0}, "--min-judges: .*greater than or equal to 1"),
     "another word": (ALL, {"panel": "mode"}, "--panel: .*'median', 'mean' or 'none'"),
 }  # fmt: skip
