@@ -243,6 +243,19 @@ def test_the_command_line_makes_a_panel_and_says_why_not(world: World, awb: Here
     assert awb("score", path, "--panel", "mode").code == 2
 
 
+def test_what_fails_a_command_is_the_coverage_of_the_panel(world: World, awb: HereAwb) -> None:
+    """Judge-b has a verdict on two thirds of the samples; the panel has a score of all."""
+    evaluate(**world.options("covered", ("judge-a", "judge-b"), tasks="swe"))
+    words = [
+        *("judge", world.folder / "covered", "--judge", "openai-api/judge-b", "--judge-base-url", world.server.base_url),
+        *("--judge-attempts", "1", "--max-retries", "0", "--fail-on-error", "0.1"),
+    ]  # fmt: skip
+    assert awb(*words).code == 3
+    assert awb(*words, "--panel", "mean").code == 3
+    done = awb(*words, "--panel", "mean", "--min-judges", "1")
+    assert (done.code, "mean of 2 judges, at least 1" in done.out) == (0, True)
+
+
 def test_a_panel_is_an_entry_in_a_group_of_its_own(world: World) -> None:
     results = load_run(world.folder / "panel").results
     assert results is not None and results.panel is not None
