@@ -219,7 +219,7 @@ def test_st_13_judges_who_change_their_minds_are_seen(data: Path, tmp_path: Path
     )
     assert between.columns["total"].within_one.value == 1.0
     said = notes_of(run, "Agreement")
-    assert "No value of alpha (B repeats, total): always the same value" in said
+    assert "No value of alpha (B repeats, total): all values are the same" in said
     assert "No value of kappa (A-B, total; " in said
     # The mean of 3 and 5 and that of 4 and 4: a panel of repeats and judges is calmer than a single verdict.
     assert panel_of(run).reading.macro_floor["total"] == pytest.approx(75)
