@@ -145,7 +145,7 @@ def measured(number: int, kind: str = "builtin", name: str | None = None, **chan
         data_revision=predict.data.revision,
         data_sha256=digest(predict.data.files),
         protocol=judge.protocol if judge else f"rules {rules.definition[:8]}",
-        prompts_sha256=prompts_digest(predict, judge),
+        prompts_sha256=prompts_digest(predict, [judge] if judge else []),
         judge=judge and judge.model,
         judge_digest=judge and judge.digest,
         context_policy="error",
