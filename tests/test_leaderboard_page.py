@@ -14,6 +14,7 @@ import pytest
 
 from agentworldbench.leaderboard.entries import Entry, load_entries
 from agentworldbench.leaderboard.page import page_text
+from agentworldbench.leaderboard.tables import leaderboard_tables
 from agentworldbench.render.chart import Point, frontier, scatter
 from agentworldbench.render.shell import embedded_json, page
 from tests.helpers.board_entries import board, measured
@@ -155,6 +156,18 @@ def test_names_from_outside_stay_text() -> None:
     assert "\x1b" not in text and "\u202e" not in text
     (known,) = data_of(document)["entries"].values()
     assert known["name"].startswith("</script></style></title><img src=x")
+
+
+def test_simulated_data_say_so() -> None:
+    one = measured(3)
+    assert one.provenance is not None
+    data = one.provenance.predict.data.model_copy(update={"simulated": ("android",)})
+    predict = one.provenance.predict.model_copy(update={"data": data})
+    changed = one.model_copy(update={"provenance": one.provenance.model_copy(update={"predict": predict})})
+    assert "<dt>Simulated</dt><dd>Android</dd>" in page_text([changed])
+    (table,) = leaderboard_tables([changed])
+    assert "Simulated, not recorded from a real environment: Android." in table.notes
+    assert "Simulated" not in page_text([one])
 
 
 def test_embedded_json_cannot_end_its_element() -> None:

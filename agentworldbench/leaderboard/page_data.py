@@ -12,7 +12,7 @@ from typing import Any
 
 from agentworldbench.leaderboard.entries import Entry, Group
 from agentworldbench.leaderboard.provenance import Costs
-from agentworldbench.leaderboard.tables import domains_of, kind_name, why_unranked
+from agentworldbench.leaderboard.tables import domains_of, kind_name, simulated_domains, why_unranked
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.sample import shown
@@ -32,6 +32,8 @@ def group_data(group: Group, entries: Sequence[Entry]) -> dict[str, Any]:
         ("Judge", _with(group.judge or "none: rule checks alone", _signs(("", group.judge_digest)))),
         *(("Apart", text) for text in group.departures),
     ]
+    if simulated := simulated_domains(entries):
+        facts.append(("Simulated", ", ".join(simulated)))
     run = next((entry for entry in entries if entry.provenance), None)
     return {
         "kind": kind_name(group),
@@ -52,8 +54,6 @@ def _shared(group: Group, entry: Entry) -> list[tuple[str, str]]:
         ("All prompts, digest", group.prompts_sha256 or ""),
         ("Tasks, digests", _hashes(entry.provenance.predict.tasks)),
     ]
-    if data.simulated:
-        found.append(("Simulated", ", ".join(map(domain_name, data.simulated))))
     for one in entry.judges:
         judge = one.judge
         settings = {
@@ -207,11 +207,13 @@ def _run(entry: Entry) -> dict[str, Any] | None:
 
 
 def _settings(values: Mapping[str, Any]) -> str:
-    known = {name: value for name, value in values.items() if value not in (None, {}, [])}
-    return ", ".join(
+    """What was set; parameters that were left to the server are not named."""
+    known = {name: value for name, value in values.items() if value not in (None, {}, [], "server default")}
+    told = [
         f"{name} {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in known.items()
-    )
+    ]
+    return ", ".join(told) or "server defaults"
 
 
 def _hashes(hashes: Mapping[str, str | None]) -> str:

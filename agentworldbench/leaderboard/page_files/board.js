@@ -257,7 +257,7 @@ let last = null;
 
 function route() {
   if (location.hash === "#main") return; // the link past the header
-  const slug = location.hash.startsWith("#model=") ? decodeURIComponent(location.hash.slice(7)) : null;
+  const slug = location.hash.startsWith("#model=") ? location.hash.slice(7) : null;
   if (slug !== null && Object.hasOwn(data.entries, slug)) {
     last = slug;
     show(slug);
