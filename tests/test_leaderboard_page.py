@@ -15,6 +15,7 @@ import pytest
 from agentworldbench.leaderboard.entries import Entry, load_entries
 from agentworldbench.leaderboard.page import page_text
 from agentworldbench.leaderboard.tables import leaderboard_tables
+from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.chart import Point, frontier, scatter
 from agentworldbench.render.shell import embedded_json, page
 from tests.helpers.board_entries import board, measured
@@ -108,12 +109,17 @@ def test_the_view_of_a_model_has_the_numbers_of_its_entry(document: Document) ->
             blocks = one.readings[parse].domains.values()
             assert values[2:] == [round(getattr(block, policy)["total"], 2) for block in blocks]
             assert values[1] == round(getattr(one.readings[parse].micro, policy)["total"], 2)
-    assert shown["dimensions"][1] == [
-        round(reading.domains["mcp"].floor[name] or 0, 1)
-        for name in ("format", "factuality", "consistency", "realism", "quality")
-    ]
+    mcp = reading.domains["mcp"]
+    numbers = shown["dimensions"][1]
+    for name, score, half in zip(DIMENSIONS, numbers[::2], numbers[1::2], strict=True):
+        interval = mcp.dimension_intervals[name].floor
+        assert interval is not None and interval.half is not None
+        assert (score, half) == (round(mcp.floor[name] or 0, 1), round(interval.half, 1))
     assert shown["counts"][0] == [reading.domains["mcp"].scored, 310, 80]
-    assert shown["run"]["harness"] == f"0.1.0 ({(one.provenance.git_commit or '')[:12]})"
+    assert (
+        data_of(document)["texts"][shown["run"]["harness"]]
+        == f"0.1.0 ({(one.provenance.git_commit or '')[:12]})"
+    )
     stage = shown["costs"]["stages"][0]
     assert stage[1] == one.costs.predictions.usage.prompt_tokens
     assert stage[5] == (

@@ -31,12 +31,13 @@ Scores = dict[str, float | None]
 
 class Block(Grown):
     """Scores of one domain, or of all, for one judge. `asked` leaves out samples still to be asked;
-    `intervals` are those of the total, `rerun` those of the same samples answered and judged again.
+    `intervals` are those of the total, `dimension_intervals` those of the five dimensions, `rerun` those of the total
+    when the same samples are answered and judged again.
 
     With several epochs or repeats `coverage` is the share of predictions that have a score.
     """
 
-    LATER: ClassVar = ("rerun",)
+    LATER: ClassVar = ("rerun", "dimension_intervals")
 
     samples: int
     asked: int
@@ -47,6 +48,7 @@ class Block(Grown):
     floor: Scores
     intervals: Intervals = Intervals()
     rerun: Intervals = Intervals()
+    dimension_intervals: dict[str, Intervals] = Field(default_factory=dict)
 
 
 class Reading(Grown):
@@ -57,7 +59,7 @@ class Reading(Grown):
     valid verdict among its repeats has not failed.
     """
 
-    LATER: ClassVar = ("macro_rerun",)
+    LATER: ClassVar = ("macro_rerun", "macro_dimension_intervals")
 
     domains: dict[str, Block]
     failures: dict[str, dict[str, dict[str, int]]]
@@ -66,6 +68,7 @@ class Reading(Grown):
     macro_floor: Scores
     macro_intervals: Intervals = Intervals()
     macro_rerun: Intervals = Intervals()
+    macro_dimension_intervals: dict[str, Intervals] = Field(default_factory=dict)
 
 
 class FromCache(Record):
