@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworldbench.errors import DataError
-from agentworldbench.leaderboard.entries import Entry, Group, grouped, load_entries, ranks
+from agentworldbench.leaderboard.entries import Entry, Group, entry_text, grouped, load_entries, ranks
 from agentworldbench.leaderboard.tables import leaderboard_tables, why_unranked
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.resources import asset
@@ -90,7 +90,7 @@ def test_entries_equal_the_published_tables(score: str, name: str, rows: int) ->
 
 
 def test_no_entry_is_stale() -> None:
-    made = {f"{one.slug}.json": one.model_dump_json(indent=2) + "\n" for one in made_entries()}
+    made = {f"{one.slug}.json": entry_text(one) for one in made_entries()}
     stored = {path.name: path.read_text(encoding="utf-8") for path in ENTRIES.glob("reported-*.json")}
     assert stored == made, "run: python -m tools.make_reported_entries"
     assert len(made) == 31
@@ -287,6 +287,16 @@ def test_an_error_names_the_line(tmp_path: Path) -> None:
     number = next(n for n, line in enumerate(text.splitlines(), start=1) if '"note": null' in line)
     with pytest.raises(DataError, match=f"x.json:{number}: not a leaderboard entry: Invalid JSON"):
         load_entries(tmp_path)
+
+
+@given(st.text(min_size=1, max_size=60), st.floats(0, 100), st.none() | st.text(max_size=200))
+def test_a_file_holds_what_the_entry_is(name: str, score: float, note: str | None) -> None:
+    one = entry(name, score, slug="s", note=note)
+    text = entry_text(one)
+    assert Entry.model_validate_json(text) == one
+    assert json.loads(text) == one.model_dump(mode="json")
+    assert '"scores": {"swe": ' in text, "what fits stands on one line"
+    assert text.endswith("\n}\n")
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path, awb: HereAwb) -> None:

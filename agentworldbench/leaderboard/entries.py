@@ -8,11 +8,12 @@ whose coverage is not published is listed by its score and has no rank. What mus
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from math import fsum
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -37,6 +38,8 @@ RANK_COVERAGE: Final = 0.99
 WHOLE: Final = "whole"
 """Selection of a run over all samples of its data."""
 SCHEMA_VERSION: Final = 2
+LINE: Final = 260
+"""Characters up to which an object of an entry's file stands on one line: an interval does."""
 
 
 class EntrySource(Record):
@@ -189,8 +192,23 @@ def read_entry(path: Path) -> Entry:
 
 
 def entry_text(entry: Entry) -> str:
-    """What an entry's file holds."""
-    return entry.model_dump_json(indent=2) + "\n"
+    """What an entry's file holds: JSON in which what fits stands on one line, so that a difference can be read."""
+    return _laid_out(entry.model_dump(mode="json"), "") + "\n"
+
+
+def _laid_out(value: Any, margin: str) -> str:
+    flat = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if not value or not isinstance(value, dict | list) or len(margin) + len(flat) <= LINE:
+        return flat
+    inner = margin + "  "
+    if isinstance(value, dict):
+        items = [
+            f"{json.dumps(name, ensure_ascii=False)}: {_laid_out(one, inner)}" for name, one in value.items()
+        ]
+        begin, end = "{", "}"
+    else:
+        items, begin, end = [_laid_out(one, inner) for one in value], "[", "]"
+    return f"{begin}\n" + ",\n".join(inner + item for item in items) + f"\n{margin}{end}"
 
 
 def _explained(path: Path, text: str, problem: ValidationError) -> str:
