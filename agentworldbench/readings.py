@@ -23,6 +23,7 @@ from agentworldbench.scoring.official_verdict import OfficialVerdict, read_offic
 from agentworldbench.stats.aggregate import (
     block,
     macro,
+    macro_dimension_intervals,
     macro_intervals,
     official_values,
     score_of,
@@ -156,6 +157,7 @@ def reading(groups: Groups, outcomes: Mapping[str, Outcome]) -> Reading:
         macro_exclude=macro(one.exclude for one in blocks.values()),
         macro_floor=macro(one.floor for one in blocks.values()),
         macro_intervals=macro_intervals(blocks.values()),
+        macro_dimension_intervals=macro_dimension_intervals(blocks.values()),
     )
 
 
@@ -188,6 +190,7 @@ def reading_of_samples(
         macro_exclude=exclude,
         macro_floor=floor,
         macro_intervals=macro_intervals(blocks.values()),
+        macro_dimension_intervals=macro_dimension_intervals(blocks.values()),
         macro_rerun=Intervals(
             exclude=macro_rerun(exclude["total"], [one.rerun.exclude for one in blocks.values()]),
             floor=macro_rerun(floor["total"], [one.rerun.floor for one in blocks.values()]),

@@ -1,35 +1,68 @@
 """From a run's results to leaderboard entries: one for each judge, or one of rule scores where there is none.
 
-In: `Results` of a complete run. Out: entries with status `measured`, under the headline of each judge's
-protocol, with intervals, and with rule score and skill beside them. Raises DataError where a run has no
-overall score to be entered with.
+In: `Results` of a complete run, its `RunRecord` for date and commit. Out: entries with status `measured`, under
+the headline of each judge's protocol, with intervals, both readings, costs and provenance, and with rule score and
+skill beside them. Raises DataError where a run has no overall score to be entered with, or is a subset and
+nobody has said that a subset is wanted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Literal
 
 from agentworldbench.errors import DataError
-from agentworldbench.leaderboard.entries import Entry, Group, RuleScores
-from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.leaderboard.entries import WHOLE, Entry, Group, RuleScores
+from agentworldbench.leaderboard.provenance import Costs, EntryJudge, Provenance
+from agentworldbench.protocol import PROTOCOLS, Parse
+from agentworldbench.run_record import JudgeRecord, PanelRule, PredictSection, RunRecord, SelectionRecord
 from agentworldbench.stats.aggregate import RULE_SCORE
+from agentworldbench.stats.costs import together
 from agentworldbench.stats.intervals import Interval, Intervals
-from agentworldbench.stats.results import JudgeResults, PanelResults, Results
+from agentworldbench.stats.results import FromCache, JudgeResults, PanelResults, Reading, Results
 from agentworldbench.texts import digest
 
 Policy = Literal["exclude", "floor"]
 
 
-def measured_entries(results: Results) -> list[Entry]:
-    """The entries of a run, in the order of its judges, then that of their panel."""
+def measured_entries(results: Results, run: RunRecord | None = None, subset: bool = False) -> list[Entry]:
+    """The entries of a run, in the order of its judges, then that of their panel. `subset`: samples that are not all of the data are
+    entered too, in a group of their own and without a rank."""
     if not results.complete:
-        raise DataError("not all samples of the run have been asked; only a whole run is an entry")
+        raise DataError(
+            "not all samples of the run have been asked; only a whole run is an entry (the command that began it goes on)"
+        )
+    selection = selection_words(results.selection)
+    if selection != WHOLE and not subset:
+        raise DataError(
+            f"the run is a subset ({selection}); only a run over the whole data is an entry. --subset enters it "
+            "nevertheless, in a table of its own and without a rank"
+        )
     if results.judges:
-        judged = [_judged(results, judge) for judge in results.judges]
-        return [*judged, *([_by_panel(results, results.panel, judged[0])] if results.panel else [])]
-    return [_by_rules(results)]
+        panel = [_by_panel(results, run, results.panel)] if results.panel else []
+        return [*(_judged(results, run, judge) for judge in results.judges), *panel]
+    return [_by_rules(results, run)]
+
+
+def selection_words(selection: SelectionRecord) -> str:
+    """`whole`, or which samples a run is about: how many, chosen how, and a digest that only the same choice has."""
+    chosen = {
+        name: getattr(selection, name) for name in ("limit", "limit_trajectories", "sample_id", "shard")
+    }
+    if not any(chosen.values()):
+        return WHOLE
+    ways = [
+        f"limit {selection.limit}" if selection.limit else "",
+        f"{selection.limit_trajectories} trajectories a domain" if selection.limit_trajectories else "",
+        "named one by one" if selection.sample_id else "",
+        f"shard {selection.shard}" if selection.shard else "",
+    ]
+    count = sum(selection.samples.values())
+    sign = digest([chosen, selection.seed, selection.samples])[:8]
+    return f"{count} samples, {', '.join(filter(None, ways))} ({sign})"
 
 
 def rule_scores(results: Results, policy: Policy) -> RuleScores:
@@ -37,6 +70,7 @@ def rule_scores(results: Results, policy: Policy) -> RuleScores:
     rules = results.rules
     scores = {domain: getattr(mean, policy) for domain, mean in rules.score.items()}
     overall = getattr(rules.macro[RULE_SCORE], policy)
+    known = _known(rules.intervals, policy)
     return RuleScores(
         definition=digest({"tasks": results.task_files, "own": results.own_metrics}),
         policy=policy,
@@ -46,64 +80,75 @@ def rule_scores(results: Results, policy: Policy) -> RuleScores:
         overall_skill=getattr(rules.overall_skill, policy),
         interval=_in_points(getattr(rules.macro_intervals, policy)),
         skill_interval=getattr(rules.overall_skill.intervals, policy),
+        intervals={domain: one for domain, some in known.items() if (one := _in_points(some)) is not None},
     )
 
 
-def _judged(results: Results, judge: JudgeResults) -> Entry:
-    policy = PROTOCOLS[judge.judge.protocol].policy
-    macro = judge.macro_floor if policy == "floor" else judge.macro_exclude
-    overall = macro["total"]
+def _judged(results: Results, run: RunRecord | None, judge: JudgeResults) -> Entry:
+    readings: dict[Parse, Reading] = {"strict": judge.strict, "official": judge.official}
+    group = _group(results, [judge])
+    return _headed(results, run, group, [judge], readings)
+
+
+def _by_panel(results: Results, run: RunRecord | None, panel: PanelResults) -> Entry:
+    """The panel is one judge, whatever the order in which its judges were named; it has the reading of their protocol."""
+    judges = [one for one in results.judges if one.judge.digest in panel.judges]
+    names = ", ".join(sorted(results.judge_names[one] for one in panel.judges))
+    group = _group(results, judges).model_copy(
+        update={"judge": f"panel: {panel.rule} ({names})", "judge_digest": panel.digest}
+    )
+    rule = PanelRule(combine=panel.combine, least=panel.least)
+    readings = {PROTOCOLS[panel.protocol].parse: panel.reading}
+    return _headed(results, run, group, judges, readings).model_copy(update={"panel": rule})
+
+
+def _headed(
+    results: Results,
+    run: RunRecord | None,
+    group: Group,
+    judges: Sequence[JudgeResults],
+    readings: dict[Parse, Reading],
+) -> Entry:
+    """The entry of one judge or panel, headed as its protocol says."""
+    protocol = PROTOCOLS[judges[0].judge.protocol]
+    policy, head = protocol.policy, readings[protocol.parse]
+    overall = (head.macro_floor if policy == "floor" else head.macro_exclude)["total"]
     if overall is None:
-        raise DataError(f"judge {judge.judge.model} scored no sample of a domain: there is no overall score")
-    blocks, group = judge.domains, _group(results, judge)
-    scores = {domain: getattr(block, policy)["total"] for domain, block in blocks.items()}
+        who = (
+            f"judge {group.judge}" if len(judges) == 1 else f"the {group.judge}".replace("panel:", "panel", 1)
+        )
+        raise DataError(f"{who} scored no sample of a domain: there is no overall score")
     return Entry(
-        slug=_slug(results, group),
+        slug=slug_of(results.model, group),
         model=results.model,
         status="measured",
         group=group,
-        scores=scores,
-        coverage={domain: block.coverage for domain, block in blocks.items()},
+        scores={domain: getattr(block, policy)["total"] for domain, block in head.domains.items()},
+        coverage={domain: block.coverage for domain, block in head.domains.items()},
         stated_overall=None,
         computed_overall=overall,
-        intervals=_known({domain: block.intervals for domain, block in blocks.items()}, policy),
-        overall_interval=getattr(judge.macro_intervals, policy),
+        policy=policy,
+        parse=protocol.parse,
+        intervals=_known({domain: block.intervals for domain, block in head.domains.items()}, policy),
+        overall_interval=getattr(head.macro_intervals, policy),
+        readings=readings,
         rules=rule_scores(results, policy),
+        costs=_costs(results, judges),
+        judges=tuple(
+            EntryJudge(judge=one.judge, served=one.served, repeats=results.repeats.get(one.judge.digest, 1))
+            for one in judges
+        ),
+        provenance=provenance(results, run),
     )
 
 
-def _by_panel(results: Results, panel: PanelResults, judged: Entry) -> Entry:
-    """The panel's entry: that of one of its judges, who share data and protocol, with the panel's numbers. Its group
-    is the same whatever the order in which the judges were named."""
-    policy, reading = PROTOCOLS[panel.protocol].policy, panel.reading
-    macro = reading.macro_floor if policy == "floor" else reading.macro_exclude
-    if macro["total"] is None:
-        raise DataError(f"the panel ({panel.rule}) scored no sample of a domain: there is no overall score")
-    names = ", ".join(sorted(results.judge_names[one] for one in panel.judges))
-    group = judged.group.model_copy(
-        update={"judge": f"panel: {panel.rule} ({names})", "judge_digest": panel.digest}
-    )
-    blocks = reading.domains
-    numbers = {
-        "slug": _slug(results, group),
-        "group": group,
-        "scores": {domain: getattr(block, policy)["total"] for domain, block in blocks.items()},
-        "coverage": {domain: block.coverage for domain, block in blocks.items()},
-        "computed_overall": macro["total"],
-        "intervals": _known({domain: block.intervals for domain, block in blocks.items()}, policy),
-        "overall_interval": getattr(reading.macro_intervals, policy),
-    }
-    return judged.model_copy(update=numbers)
-
-
-def _by_rules(results: Results) -> Entry:
+def _by_rules(results: Results, run: RunRecord | None) -> Entry:
     rules = rule_scores(results, results.policy)
     if rules.overall is None:
         raise DataError("no prediction of a domain was scored: there is no overall score")
-    known = _known(results.rules.intervals, results.policy)
-    group = _group(results, None, rules.definition)
+    group = _group(results, [], rules.definition)
     return Entry(
-        slug=_slug(results, group),
+        slug=slug_of(results.model, group),
         model=results.model,
         status="measured",
         group=group,
@@ -111,29 +156,76 @@ def _by_rules(results: Results) -> Entry:
         coverage={domain: mean.scored / mean.n for domain, mean in results.rules.score.items() if mean.n},
         stated_overall=None,
         computed_overall=rules.overall,
-        intervals={domain: one for domain, some in known.items() if (one := _in_points(some)) is not None},
+        policy=rules.policy,
+        intervals=rules.intervals,
         overall_interval=rules.interval,
         rules=rules,
+        costs=_costs(results, []),
+        provenance=provenance(results, run),
     )
 
 
-def _group(results: Results, judge: JudgeResults | None, definition: str = "") -> Group:
+def provenance(results: Results, run: RunRecord | None = None) -> Provenance:
+    """Where results come from; without the run's own record the date is when they were computed."""
+    last = run.sessions[-1] if run is not None and run.sessions else None
+    return Provenance(
+        begun=results.made_at if run is None else run.created_at,
+        date=results.made_at if last is None else last.started_at,
+        harness=results.made_by if last is None else last.harness,
+        git_commit=None if last is None else last.git_commit,
+        git_dirty=None if last is None else last.git_dirty,
+        scored_by=results.made_by,
+        predict=results.predict,
+        samples=results.selection.samples,
+        epochs=results.epochs,
+    )
+
+
+def _costs(results: Results, judges: Sequence[JudgeResults]) -> Costs:
+    asked = results.predictions
+    return Costs(
+        answers=sum(asked.samples.values()),
+        predictions=asked.spent,
+        predictions_from_cache=asked.from_cache,
+        verdicts=together([one.spent for one in judges]) if judges else None,
+        verdicts_from_cache=reduce(add, (one.from_cache for one in judges), FromCache()),
+    )
+
+
+def _group(results: Results, judges: Sequence[JudgeResults], definition: str = "") -> Group:
+    """The group of one judge, or what all judges of a panel share; without any that of the rules."""
     data = results.predict.data
+    first = judges[0].judge if judges else None
     return Group(
-        score="rules" if judge is None else "judge",
+        score="judge" if first else "rules",
         data=data.name,
         data_revision=data.revision,
         data_sha256=digest(data.files),
-        protocol=f"rules {definition[:8]}" if judge is None else judge.judge.protocol,
-        judge=None if judge is None else judge.judge.model,
-        judge_digest=None if judge is None else judge.judge.digest,
+        protocol=first.protocol if first else f"rules {definition[:8]}",
+        prompts_sha256=prompts_digest(results.predict, [one.judge for one in judges]),
+        judge=first and first.model,
+        judge_digest=first and first.digest,
+        selection=selection_words(results.selection),
+        context_policy=results.predict.context_policy,
+        gui_diagnostics=any("diagnostics" in one.judge.prompts for one in judges),
     )
 
 
-def _slug(results: Results, group: Group) -> str:
-    """Letters, digits and dashes, so that it can name a file; one for each model and group."""
-    name = re.sub(r"[^a-z0-9]+", "-", results.model.lower()).strip("-")
-    return f"measured-{group.score}-{name}-{digest([results.model, group.model_dump(mode='json')])[:8]}"
+def prompts_digest(predict: PredictSection, judges: Iterable[JudgeRecord]) -> str:
+    """One digest over what the model and the judges are told: entries of unlike prompts never share a table."""
+    told = sorted(digest([one.prompts, one.system_prompts]) for one in judges)
+    return digest({"tasks": predict.tasks, "extraction": predict.extraction, "judges": told})
+
+
+def slug_of(model: str, group: Group) -> str:
+    """Letters, digits and dashes, so that it can name a file; one for each name and group."""
+    name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:100]
+    return f"measured-{group.score}-{name}-{digest([model, group.model_dump(mode='json')])[:8]}"
+
+
+def renamed(entry: Entry, name: str) -> Entry:
+    """The entry under the name that is to be shown, with the slug that belongs to it."""
+    return Entry.model_validate(entry.model_dump() | {"model": name, "slug": slug_of(name, entry.group)})
 
 
 def _known(intervals: Mapping[str, Intervals], policy: Policy) -> dict[str, Interval]:

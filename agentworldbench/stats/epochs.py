@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from statistics import variance
 
-from agentworldbench.records import SampleMetrics, SampleRef
+from agentworldbench.records import DIMENSIONS, SampleMetrics, SampleRef
 from agentworldbench.stats.aggregate import RULE_SCORE, by_domain, mean, rule_results, value_of
 from agentworldbench.stats.intervals import Interval, Intervals, around, is_nothing, of_strata, stratified
 from agentworldbench.stats.panel import Judged, Panel, PanelScore, panel_block, panel_score
@@ -63,6 +63,18 @@ def epochs_block(refs: Sequence[SampleRef], samples: Mapping[str, SampleEpochs])
     whole = panel_block([(cluster, one.score) for cluster, one in mine])
     exclude, floor = whole.exclude["total"], whole.floor["total"]
     strata = [[(ref.cluster, samples[ref.id].score) for ref in some] for some in by_domain(refs).values()]
+
+    def around_column(column: str) -> Intervals:
+        excluded = [
+            [(c, value) for c, one in some if (value := one.exclude[column]) is not None] for some in strata
+        ]
+        floored = [
+            [(c, value) for c, one in some if (value := one.floor[column]) is not None] for some in strata
+        ]
+        return Intervals(
+            exclude=of_strata(whole.exclude[column], excluded), floor=of_strata(whole.floor[column], floored)
+        )
+
     return Block(
         samples=len(refs),
         asked=sum(one.score.floor["total"] is not None for _, one in mine),
@@ -71,22 +83,8 @@ def epochs_block(refs: Sequence[SampleRef], samples: Mapping[str, SampleEpochs])
         coverage=whole.coverage,
         exclude=whole.exclude,
         floor=whole.floor,
-        intervals=Intervals(
-            exclude=of_strata(
-                exclude,
-                [
-                    [(c, value) for c, one in some if (value := one.exclude["total"]) is not None]
-                    for some in strata
-                ],
-            ),
-            floor=of_strata(
-                floor,
-                [
-                    [(c, value) for c, one in some if (value := one.floor["total"]) is not None]
-                    for some in strata
-                ],
-            ),
-        ),
+        intervals=around_column("total"),
+        dimension_intervals={name: around_column(name) for name in DIMENSIONS},
         rerun=Intervals(
             exclude=rerun(exclude, [one.exclude for _, one in mine]),
             floor=rerun(floor, [one.floor for _, one in mine]),

@@ -34,12 +34,13 @@ Scores = dict[str, float | None]
 
 class Block(Grown):
     """Scores of one domain, or of all, for one judge. `asked` leaves out samples still to be asked;
-    `intervals` are those of the total, `rerun` those of the same samples answered and judged again.
+    `intervals` are those of the total, `dimension_intervals` those of the five dimensions, `rerun` those of the total
+    when the same samples are answered and judged again.
 
     With several epochs or repeats `coverage` is the share of predictions that have a score.
     """
 
-    LATER: ClassVar = ("rerun",)
+    LATER: ClassVar = ("rerun", "dimension_intervals")
 
     samples: int
     asked: int
@@ -50,6 +51,7 @@ class Block(Grown):
     floor: Scores
     intervals: Intervals = Intervals()
     rerun: Intervals = Intervals()
+    dimension_intervals: dict[str, Intervals] = Field(default_factory=dict)
 
 
 class Reading(Grown):
@@ -60,7 +62,7 @@ class Reading(Grown):
     valid verdict among its repeats has not failed.
     """
 
-    LATER: ClassVar = ("macro_rerun",)
+    LATER: ClassVar = ("macro_rerun", "macro_dimension_intervals")
 
     domains: dict[str, Block]
     failures: dict[str, dict[str, dict[str, int]]]
@@ -69,6 +71,7 @@ class Reading(Grown):
     macro_floor: Scores
     macro_intervals: Intervals = Intervals()
     macro_rerun: Intervals = Intervals()
+    macro_dimension_intervals: dict[str, Intervals] = Field(default_factory=dict)
 
 
 class FromCache(Record):
@@ -78,6 +81,15 @@ class FromCache(Record):
     answers: int = 0
     usage: Usage = Usage()
     cost_usd: float | None = 0.0
+
+    def __add__(self, other: FromCache) -> FromCache:
+        """Both together; a cost that is unknown on one side is unknown."""
+        known = None not in (self.cost_usd, other.cost_usd)
+        return FromCache(
+            answers=self.answers + other.answers,
+            usage=self.usage + other.usage,
+            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
 
 
 class JudgeResults(Record):
