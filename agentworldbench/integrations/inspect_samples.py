@@ -141,7 +141,7 @@ def _message(role: str, content: Any) -> Object:
 def _reply(prediction: Prediction, model: str) -> Object:
     content: Any = reply_of(prediction)
     if prediction.reasoning:
-        thought = {"type": "reasoning", "reasoning": prediction.reasoning}
+        thought = {"type": "reasoning", "reasoning": prediction.reasoning, "redacted": False}
         content = [thought, {"type": "text", "text": content}]
     return _message("assistant", content) | {"source": "generate", "model": model}
 
@@ -219,7 +219,7 @@ def _integers(both: BothReadings, official: bool) -> dict[str, int] | None:
 
 
 def _explained(both: BothReadings, official: bool) -> str:
-    """A verdict in words: its numbers, strengths and weaknesses, or why there are no numbers."""
+    """A verdict in words, as Markdown: its numbers, strengths and weaknesses, or why there are no numbers."""
     outcome = both.official if official else both.strict
     head = f"Repeat {both.repeat}: " if both.repeat > 1 else ""
     verdict, scores = both.verdict, _integers(both, official)
@@ -232,7 +232,7 @@ def _explained(both: BothReadings, official: bool) -> str:
         ("Weaknesses", read.weaknesses if read else verdict.weaknesses),
     )
     for title, some in parts:
-        lines += [f"{title}:", *(f"- {one}" for one in some)] if some else []
+        lines += ["", f"{title}:", "", *(f"- {one}" for one in some)] if some else []
     return "\n".join(lines)
 
 

@@ -51,12 +51,14 @@ def _judged(source: Source, judge: JudgeResults, summaries: list[Object]) -> Ite
     name = scorer_name(source, judge)
     for column in COLUMNS:
         metrics: dict[str, Object] = {}
-        for one in _ordered(policy):
-            macro = headline.macro_floor if one == "floor" else headline.macro_exclude
-            _put(metrics, f"macro_{one}", macro[column])
-            _put(metrics, f"micro_{one}", getattr(headline.micro, one)[column])
+        macro = {"floor": headline.macro_floor, "exclude": headline.macro_exclude}
+        _put(metrics, f"macro_{policy}", macro[policy][column])
         if column == "total":
             _put_interval(metrics, headline.macro_intervals, policy)
+        for one in _ordered(policy):
+            _put(metrics, f"macro_{one}", macro[one][column])
+            _put(metrics, f"micro_{one}", getattr(headline.micro, one)[column])
+        if column == "total":
             _put(metrics, "coverage", headline.micro.coverage)
         for domain, block in headline.domains.items():
             for one in _ordered(policy):
