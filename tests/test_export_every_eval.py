@@ -17,6 +17,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from agentworldbench.errors import ConfigError
 from agentworldbench.integrations.every_eval_export import Submitter, export_every_eval
 from agentworldbench.integrations.every_eval_results import Identity, results_of
 from agentworldbench.integrations.export_source import Source, open_source
@@ -35,7 +36,7 @@ PATH = re.compile(
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory, quick_retries: None) -> dict[str, Run]:
-    return make_runs(tmp_path_factory.mktemp("runs"), *NAMES)
+    return make_runs(tmp_path_factory, *NAMES)
 
 
 @cache
@@ -219,6 +220,26 @@ def test_who_is_unnamed_is_told_what_to_name(runs: dict[str, Run], tmp_path: Pat
     assert "--model-id ORGANIZATION/NAME" in told and "--organization NAME" in told
     assert all("/unknown/world/" in str(path) for path in written.paths)
     assert export_every_eval(runs["none"].path, tmp_path / "named", submitter=WHO).notes == ()
+
+
+@pytest.mark.parametrize("name", ["world", "acme/", "/world", "acme//world", "acme/my world", ""])
+def test_what_is_no_public_name_is_refused(runs: dict[str, Run], tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=r"--model-id .*: a public name is ORGANIZATION/NAME"):
+        export_every_eval(runs["none"].path, tmp_path, submitter=replace(WHO, model_id=name))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("model_id", "folder"),
+    [("acme/World-7B", "acme/World-7B"), ("a/b/c", "a/b_c"), ("data/x:y", "_data/x_y"), ("../..", "_/_")],
+)
+def test_a_path_is_one_that_every_file_system_takes(
+    runs: dict[str, Run], tmp_path: Path, model_id: str, folder: str
+) -> None:
+    written = export_every_eval(runs["none"].path, tmp_path, submitter=replace(WHO, model_id=model_id))
+    for path in written.paths:
+        assert path.parent.relative_to(tmp_path).as_posix() == f"data/agentworldbench/{folder}"
+        assert path.resolve().is_relative_to(tmp_path.resolve())
 
 
 def test_the_aggregate(runs: dict[str, Run], tmp_path: Path) -> None:

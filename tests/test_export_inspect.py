@@ -28,7 +28,7 @@ COLUMNS = ("total", "format", "factuality", "consistency", "realism", "quality")
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory, quick_retries: None) -> dict[str, Run]:
-    return make_runs(tmp_path_factory.mktemp("runs"), *NAMES)
+    return make_runs(tmp_path_factory, *NAMES)
 
 
 @pytest.fixture(scope="module")

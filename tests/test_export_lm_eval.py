@@ -21,7 +21,7 @@ COLUMNS = ("total", "format", "factuality", "consistency", "realism", "quality")
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory, quick_retries: None) -> dict[str, Run]:
-    return make_runs(tmp_path_factory.mktemp("runs"), "one", "many", "two", "none", "part")
+    return make_runs(tmp_path_factory, "one", "many", "two", "none", "part")
 
 
 def exported(run: Run, folder: Path) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:

@@ -28,7 +28,7 @@ KINDS = {"string": str, "int32": int, "int64": int, "float64": int | float, "boo
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory, quick_retries: None) -> dict[str, Run]:
-    return make_runs(tmp_path_factory.mktemp("runs"), *ROWS)
+    return make_runs(tmp_path_factory, *ROWS)
 
 
 def table(run: Run, wanted: Wanted = Wanted(), judge: str | None = None) -> list[dict[str, Any]]:  # noqa: B008

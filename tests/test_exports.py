@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ TEXT_FORMATS = ("lm-eval", "inspect", "eee")
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory, quick_retries: None) -> dict[str, Run]:
-    return make_runs(tmp_path_factory.mktemp("runs"), "many", "none", "part")
+    return make_runs(tmp_path_factory, "many", "none", "part")
 
 
 @pytest.fixture
@@ -66,6 +67,7 @@ def test_texts_of_the_data_are_written_only_when_asked_for(
         found = {one for one in references if one in every}
         assert found == (references if wanted else set())
         assert KEY not in every
+        assert str(runs["many"].record.sessions[0].model_url) not in every
 
 
 @pytest.mark.parametrize("form", TEXT_FORMATS)
@@ -124,6 +126,19 @@ def test_an_incomplete_run_is_exported_and_called_so(runs: dict[str, Run], awb: 
     assert f"not asked yet are 4 of {count} predictions and " in line
     assert re.search(rf" \d+ of {count} verdicts by openai-api/judge \(coverage \d+\.\d %\)", line)
     assert line.endswith("the export is as incomplete")
+
+
+@pytest.mark.parametrize("form", TEXT_FORMATS)
+def test_lines_that_cannot_be_read_are_told(
+    runs: dict[str, Run], awb: HereAwb, tmp_path: Path, form: str
+) -> None:
+    shutil.copytree(runs["none"].path, tmp_path / "run")
+    with (tmp_path / "run" / "predictions.jsonl").open("ab") as journal:
+        journal.write(b"neither JSON nor a record\n")
+    done = awb("export", form, "run", "-o", "out")
+    assert done.code == 0
+    line = len(TASKS) * EACH + 1
+    assert f"run/predictions.jsonl: line {line} cannot be read and is left out" in done.err
 
 
 def test_the_scripts_files_say_what_of_several_epochs_they_hold(runs: dict[str, Run], awb: HereAwb) -> None:

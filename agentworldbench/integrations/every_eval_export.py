@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from agentworldbench.errors import ConfigError
 from agentworldbench.integrations.every_eval_results import (
     CORRECT,
     SCHEMA,
@@ -46,6 +47,7 @@ from agentworldbench.stats.results import JudgeResults
 from agentworldbench.texts import digest
 
 FOLDER: Final = "eee"
+_MODEL_ID: Final = re.compile(r"[^\s/]+(/[^\s/]+)+")
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
 
 
@@ -70,12 +72,14 @@ def export_every_eval(
     """Write the record of a run into `folder` (default: `eee` in the run directory).
 
     `judge` names one judge (None: all). `data` says where the data are now, when they have moved. `references` puts
-    prompts and reference observations into the samples. Raises ConfigError for a run without results and for files
-    of others.
+    prompts and reference observations into the samples. Raises ConfigError for a run without results, for files of
+    others and for a name that is none.
     """
     source = open_source(path, judge, data)
     target, ours = check_folder(path, folder, FOLDER)
     who = submitter or Submitter()
+    if who.model_id is not None and not _MODEL_ID.fullmatch(who.model_id):
+        raise ConfigError(f"--model-id {who.model_id}: a public name is ORGANIZATION/NAME")
     identity = Identity(source, who.model_id)
     called = _uuid(source, identity)
     place = Path("data") / BENCHMARK / _component(identity.developer) / _component(identity.model)

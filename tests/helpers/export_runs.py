@@ -11,8 +11,11 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+import pytest
 
 from agentworldbench.plan import Samples
 from agentworldbench.prompts import reference_observation
@@ -45,22 +48,29 @@ def script(call: ChatCall) -> Reply:
     return Reply(content=good(call).content, reasoning_content=THOUGHT, cached_tokens=4)
 
 
-def make_runs(folder: Path, *names: str) -> dict[str, Run]:
-    """Runs by name: `one`, `many` (epochs and repeats), `two` (judges), `none` (no judge), `part` (not complete)."""
+def make_runs(temporary: pytest.TempPathFactory, *names: str) -> dict[str, Run]:
+    """Runs by name: `one`, `many` (epochs and repeats), `two` (judges), `none` (no judge), `part` (not complete).
+
+    Modules in one process share them, and only read them.
+    """
+    return {name: _made(temporary.getbasetemp() / "export_runs", name) for name in names}
+
+
+@cache
+def _made(folder: Path, name: str) -> Run:
     with ScriptedServer(script) as server:
-        for name in names:
-            asked = options(server, folder / name, "mini", tasks=TASKS, limit=str(EACH))
-            asked |= {"judge_attempts": 1, "max_retries": 1}
-            if name == "many":
-                asked |= {"epochs": EPOCHS, "judge_repeats": REPEATS}
-            elif name == "two":
-                asked["judge"] = ["openai-api/judge", "openai-api/judge-b"]
-            elif name == "none":
-                del asked["judge"], asked["judge_base_url"]
-            evaluate(**asked)
-            if name == "part":
-                _shorten(folder / name)
-    return {name: load_run(folder / name) for name in names}
+        asked = options(server, folder / name, "mini", tasks=TASKS, limit=str(EACH))
+        asked |= {"judge_attempts": 1, "max_retries": 1}
+        if name == "many":
+            asked |= {"epochs": EPOCHS, "judge_repeats": REPEATS}
+        elif name == "two":
+            asked["judge"] = ["openai-api/judge", "openai-api/judge-b"]
+        elif name == "none":
+            del asked["judge"], asked["judge_base_url"]
+        evaluate(**asked)
+    if name == "part":
+        _shorten(folder / name)
+    return load_run(folder / name)
 
 
 def _shorten(run: Path) -> None:
