@@ -170,7 +170,7 @@ def reading_of_all(groups: Groups, outcomes: Outcomes) -> Reading:
     if all(len(epochs) == len(epochs[0]) == 1 for epochs in outcomes.values()):
         return reading(groups, {name: epochs[0][0] for name, epochs in outcomes.items()})
     samples = {name: epochs_of(epochs) for name, epochs in outcomes.items()}
-    made = {name: [_of_prediction(repeats) for repeats in epochs] for name, epochs in outcomes.items()}
+    made = {name: [of_prediction(repeats) for repeats in epochs] for name, epochs in outcomes.items()}
     return reading_of_samples(groups, samples, made)
 
 
@@ -244,7 +244,7 @@ def judge_scores(
             yield name, score
 
 
-def _of_prediction(repeats: Sequence[Outcome]) -> Outcome:
+def of_prediction(repeats: Sequence[Outcome]) -> Outcome:
     """What became of one prediction: pending while a verdict is, else a value where any repeat has one."""
     for some in (
         [one for one in repeats if one.stage in ("prediction", "pending")],
