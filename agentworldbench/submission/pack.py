@@ -18,11 +18,13 @@ from typing import Final
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.outcome import Scoring
 from agentworldbench.resume import reopen_samples
-from agentworldbench.run import Run, load_run
+from agentworldbench.run import load_run
+from agentworldbench.run_record import RunRecord
 from agentworldbench.stats.results import Results
 from agentworldbench.submission.manifest import (
     MANIFEST,
     NAMES,
+    Allowed,
     FileMark,
     Manifest,
     Options,
@@ -32,6 +34,7 @@ from agentworldbench.submission.manifest import (
     write_manifest,
 )
 from agentworldbench.submission.public import publish
+from agentworldbench.submission.secret_scan import Finding, machine_values, scan
 
 SUFFIX: Final = ".awb.zip"
 BLOCK: Final = 1 << 20
@@ -41,13 +44,21 @@ _MODE: Final = 0o100644 << 16
 
 @dataclass(frozen=True)
 class Prepared:
-    """A bundle as a folder. `results` are those in it."""
+    """A bundle as a folder. `record` and `results` are those in it, `findings` what looks like a secret, `refused` those
+    of them that nobody has allowed: with one of them nothing may become public."""
 
     folder: Path
-    run: Run
+    record: RunRecord
     results: Results
     manifest: Manifest
     sha256: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def refused(self) -> tuple[Finding, ...]:
+        """Findings that were not allowed."""
+        allowed = {one.id for one in self.manifest.allowed}
+        return tuple(one for one in self.findings if one.id not in allowed)
 
 
 def prepare(
@@ -56,13 +67,15 @@ def prepare(
     options: Options,
     *,
     submitter: Submitter | None = None,
+    allow: Collection[str] = (),
     data: str | None = None,
     scoring: Scoring | None = None,
 ) -> Prepared:
     """Make the bundle of the run at `path` in the empty directory `folder`.
 
     Raises DataError for a run that is not whole or whose data are not there, ConfigError for results that are not
-    those of the stored replies.
+    those of the stored replies or for an `allow` that is no finding's id. Findings that are not allowed are the
+    caller's to refuse.
     """
     run = load_run(path)
     if not options.references and _is_made_of_data(str(run.record.predict.model["model"])):
@@ -71,19 +84,23 @@ def prepare(
     redactor = publish(run, samples, folder, options, scoring or Scoring())
     public = load_run(folder)
     assert public.results is not None, "publish has made them"
+    names = [name for name in NAMES if (folder / name).is_file()]
+    findings = scan(folder, names, samples, machine_values(private_hosts=redactor.private_hosts))
+    if strange := sorted(set(allow) - {one.id for one in findings}):
+        raise ConfigError(f"--allow {strange[0]}: no finding has this id")
     manifest = make_manifest(
         public.record,
         public.results,
         (ref.id for ref in samples.refs),
         submitter=submitter,
         options=options,
-        allowed=(),
+        allowed=[Allowed(id=one.id, kind=one.kind, places=one.count) for one in findings if one.id in allow],
         redactions=redactor.counts,
-        files={name: mark(folder / name) for name in NAMES if (folder / name).is_file()},
+        files={name: mark(folder / name) for name in names},
     )
     raw = write_manifest(manifest)
     (folder / MANIFEST).write_bytes(raw)
-    return Prepared(folder, run, public.results, manifest, bundle_sha256(raw))
+    return Prepared(folder, public.record, public.results, manifest, bundle_sha256(raw), tuple(findings))
 
 
 def _is_made_of_data(model: str) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +31,7 @@ from agentworldbench.submission.redact import Redactor
 
 TEXTS: Final = frozenset({"observation", "text", "reasoning", "reply", "strengths", "weaknesses", "refusal"})
 """Fields of records that hold what a model or judge wrote: published as they are, or not at all."""
-_MADE: Final = ("made_at", "made_by")
+ROUNDING: Final = 1e-9
 
 
 def publish(run: Run, samples: Samples, folder: Path, options: Options, scoring: Scoring) -> Redactor:
@@ -56,11 +57,12 @@ def publish(run: Run, samples: Samples, folder: Path, options: Options, scoring:
     store.replace_journal("NOTICE", [_notice(samples, options).encode("utf-8")])
     redactions = redactor.counts.copy()
     made = make_results(Store(folder), public, samples, scoring)
-    _check_same(run.path, redactor, made, stored)
+    before, now = (redactor.value(one.model_dump(mode="json")) for one in (stored, made))
     redactor.counts = redactions  # those in the files, not those of the comparison
+    _check_same(run.path, before, now)
     # Results can be made again at any time, and are the same: the bundle's are dated by its last session.
-    dated = made.model_copy(update={"made_at": created(public)})
-    store.write_json("results.json", dated.model_dump(mode="json"))
+    dates = {"made_at": created(public), "made_by": stored.made_by}
+    store.write_json("results.json", _as_stored(made.model_dump(mode="json"), before) | dates)
     return redactor
 
 
@@ -191,22 +193,17 @@ def _notice(samples: Samples, options: Options) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _check_same(path: Path, redactor: Redactor, made: Results, stored: Results) -> None:
+def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse a run whose results are not what its records give. Raises ConfigError with the fields that differ."""
-    now, before = (redactor.value(one.model_dump(mode="json", exclude=set(_MADE))) for one in (made, stored))
-    before["selection"] = now["selection"] if _fields_but_places(now, before) else before["selection"]
-    if differing := list(_differences("", before, now)):
+    for field in ("data", "tasks"):  # where they lay, which is redacted in one of the two
+        before["selection"][field] = now["selection"][field]
+    differing = list(_differences("", *({**one, "made_at": "", "made_by": ""} for one in (before, now))))
+    if differing:
         more = "" if len(differing) <= 3 else f" and {len(differing) - 3} more"
         raise ConfigError(
             f"{path}: results.json is not what the stored replies give ({'; '.join(differing[:3])}{more}); `awb score {path}` "
             "makes it again"
         )
-
-
-def _fields_but_places(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether two selections are equal but for where data and task files lay, which is redacted."""
-    names = now["selection"].keys() - {"data", "tasks"}
-    return all(now["selection"][name] == before["selection"].get(name) for name in names)
 
 
 def _differences(where: str, before: Any, now: Any) -> Iterator[str]:
@@ -216,5 +213,21 @@ def _differences(where: str, before: Any, now: Any) -> Iterator[str]:
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for number, (old, new) in enumerate(zip(before, now, strict=True)):
             yield from _differences(f"{where}[{number}]", old, new)
-    elif before != now:
+    elif before != now and not _is_rounding(before, now):
         yield f"{where}: {before!r:.40} there, {now!r:.40} computed"
+
+
+def _is_rounding(before: Any, now: Any) -> bool:
+    """Another processor may round the last digit of an interval otherwise."""
+    return (
+        isinstance(before, float) and isinstance(now, float) and math.isclose(before, now, abs_tol=ROUNDING)
+    )
+
+
+def _as_stored(now: Any, before: Any) -> Any:
+    """`now` with the numbers as they were stored, so that a bundle's bytes do not depend on the processor."""
+    if isinstance(now, dict) and isinstance(before, dict):
+        return {name: _as_stored(one, before.get(name)) for name, one in now.items()}
+    if isinstance(now, list) and isinstance(before, list) and len(now) == len(before):
+        return [_as_stored(new, old) for new, old in zip(now, before, strict=True)]
+    return before if _is_rounding(before, now) else now
