@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 
 from agentworldbench.errors import BundleError
 from agentworldbench.leaderboard.measured import rule_scores
+from agentworldbench.leaderboard.provenance import Submitter
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import Record
 from agentworldbench.render.conflicts import CANARY
@@ -40,13 +41,6 @@ class FileMark(Record):
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     bytes: int = Field(ge=0)
-
-
-class Submitter(Record):
-    """Who submits, in his own words. Nothing is taken from the machine."""
-
-    name: str = Field(min_length=1, max_length=200)
-    url: str | None = Field(default=None, max_length=500, pattern="^https?://[^\\s@]+$")
 
 
 class Harness(Record):
@@ -94,7 +88,7 @@ class Claim(Record):
 
 
 class Manifest(Record):
-    """What `manifest.json` holds. `samples_sha256` is the digest of the sorted list of sample ids, `tasks` are
+    """What `manifest.json` holds. `submitter` is given by a person, never taken from the machine. `samples_sha256` is the digest of the sorted list of sample ids, `tasks` are
     digests of what a task changes in predictions; `redactions` counts by kind what was replaced in the harness' own
     fields (addresses, paths). Texts of models and judges are never changed."""
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from agentworldbench.errors import ConfigError, StoreError
+from agentworldbench.leaderboard.provenance import Submitter
 from agentworldbench.outcome import Scoring
 from agentworldbench.resume import reopen_samples
 from agentworldbench.run import load_run
@@ -28,7 +29,6 @@ from agentworldbench.submission.manifest import (
     FileMark,
     Manifest,
     Options,
-    Submitter,
     bundle_sha256,
     make_manifest,
     write_manifest,
