@@ -35,7 +35,9 @@ _ROOTS: Final = (
     "nfs", "lustre", "gpfs", "media", "private", "etc", "proj", "projects", "storage", "shared", "local", "gpu", "raid",
     "content", "vol", "volumes", "dev", "run", "usr",
 )  # fmt: skip
-_PATH: Final = re.compile(rf"(?<![\w.])/(?:{'|'.join(_ROOTS)})(?:/[^\s\"'<>|:;,()\[\]{{}}]*)?")
+_PATH: Final = re.compile(
+    rf"(?<![\w.])/(?:{'|'.join(_ROOTS)})(?=[/\s\"'<>|:;,()\[\]{{}}]|$)(?:/[^\s\"'<>|:;,()\[\]{{}}]*)?"
+)
 _WINDOWS: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]:\\[^\s\"'<>|:;,()]+")
 _URL: Final = re.compile(
     r"(?P<scheme>https?|wss?)://(?P<user>[^\s/\"'<>@]+@)?(?P<place>\[[0-9A-Fa-f:.%]+\](?::\d+)?|[^\s/\"'<>()\[\]{}\\@]+)"
