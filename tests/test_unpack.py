@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentworldbench.errors import BundleError, ConfigError
@@ -227,6 +227,7 @@ def test_a_source_that_is_missing_is_said(tmp_path: Path) -> None:
         unpack(tmp_path / "none.zip", tmp_path / "target")
 
 
+@settings(max_examples=50)
 @given(st.binary(max_size=400), st.integers(0, 10_000))
 def test_no_bytes_make_it_fail_otherwise(
     honest: Prepared, tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int
