@@ -226,7 +226,9 @@ def _explained(repository: str) -> Iterator[None]:
     check_endpoint()
     try:
         yield
-    except (*faults(), LookupError) as problem:  # an answer that is no hub's lacks what the library looks up
+    except faults() as problem:
+        raise _explanation(repository, problem) from problem
+    except LookupError as problem:  # an answer that is no hub's lacks what the library looks up
         raise _explanation(repository, problem) from problem
 
 
