@@ -15,7 +15,7 @@ import pytest
 
 from agentworldbench.errors import AwbError, ConfigError, DataError
 from agentworldbench.leaderboard.provenance import Submitter
-from agentworldbench.run import evaluate, load_run
+from agentworldbench.run import evaluate, load_run, score_run
 from agentworldbench.submission.manifest import MANIFEST, Options, bundle_sha256, read_manifest
 from agentworldbench.submission.pack import Prepared, prepare, write_zip
 from agentworldbench.texts import digest
@@ -144,7 +144,7 @@ def test_superseded_records_stand_before_what_counts(copy: Path, tmp_path: Path)
         "started_at": "2031-01-01T00:00:00Z",
     }  # fmt: skip
     path.write_bytes(json.dumps(failed).encode() + b"\n" + path.read_bytes())
-    assert run_awb("score", copy, cwd=tmp_path).code == 0
+    score_run(copy)
     folder = make_bundle(copy, tmp_path / "b").folder
     mine = [one for one in records(folder / "predictions.jsonl") if one["sample_id"] == first["sample_id"]]
     assert ["failure" in one for one in mine] == [True, False, False]

@@ -85,6 +85,9 @@ def test_only_whole_runs_on_a_data_set_of_the_hub_have_such_scores(prepared: Pre
     part = results.model_copy(update={"selection": results.selection.model_copy(update={"limit": "1"})})
     with pytest.raises(DataError, match="a whole run; this one is a subset"):
         eval_results(Prepared(**{**vars(prepared), "results": part}), None, "https://x")
+    unjudged = results.model_copy(update={"judges": ()})
+    with pytest.raises(DataError, match="the run has no judge"):
+        eval_results(Prepared(**{**vars(prepared), "results": unjudged}), None, "https://x")
     with pytest.raises(ConfigError, match=r"name the judge .*openai-api/judge"):
         eval_results(prepared, "other", "https://x")
 

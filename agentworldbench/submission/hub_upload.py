@@ -160,10 +160,14 @@ def _notes(prepared: Prepared, judge: JudgeResults, entry: Entry, task: str) -> 
 
 def _chosen(prepared: Prepared, judge: str | None) -> tuple[JudgeResults, Entry]:
     results = prepared.results
+    if not results.judges:
+        raise DataError(
+            "the run has no judge; a model's scores on the hub are those of one (`awb judge RUN --judge …`)"
+        )
     pairs = list(zip(results.judges, measured_entries(results, prepared.record, subset=True), strict=False))
     fitting = [pair for pair in pairs if judge in (None, pair[0].judge.model, pair[0].judge.digest)]
     if len(fitting) != 1:
-        listed = ", ".join(f"{one.judge.model} ({one.judge.digest})" for one, _ in pairs) or "none"
+        listed = ", ".join(f"{one.judge.model} ({one.judge.digest})" for one, _ in pairs)
         raise ConfigError(
             f"name the judge whose scores are meant with --judge, by its digest if need be: {listed}"
         )
