@@ -145,7 +145,7 @@ REFUSED = {
     "hub without a repository": ("submit RUN --to hub", "--repository is missing: the dataset repository"),
     "hub with a file": ("submit RUN --to hub --repository a/b -o x", "--output belongs to targets on this machine"),
     "a flag of another target": ("submit RUN --push", "--push belongs to --to leaderboard, not to --to file"),
-    "a flag of two others": ("submit RUN --repository a/b", "belongs to --to leaderboard and --to hub, not to --to file"),
+    "a flag of two others": ("submit RUN --repository a/b", "belongs to --to leaderboard, --to hub, not to --to file"),
     "an address without a name": ("submit RUN --submitter-url https://x", "--submitter is missing"),
     "an address that is none": ("submit RUN --submitter A --submitter-url x", "--submitter-url: String should match"),
 }  # fmt: skip
@@ -226,3 +226,19 @@ def test_a_part_of_the_data_and_lost_remotes_leave_no_branch(awb: HereAwb, run: 
     assert awb(*words, "--subset").complaint == f"awb: {board}: git commit: not today"
     assert git(board, "branch", "--list", "submit/*") == ""
     assert git(board, "worktree", "list").count("\n") == 1
+
+
+@pytest.mark.parametrize(("form", "name"), [("eee", "data/*/*/*/*.json"), ("lm-eval", "*/results_*.json")])
+def test_files_of_other_programs_are_made_from_what_is_public(
+    awb: HereAwb, run: Path, tmp_path: Path, form: str, name: str
+) -> None:
+    done = awb("submit", run, "--to", form, "--submitter", "Ann")
+    assert (done.code, done.err) == (0, "")
+    folder = tmp_path / f"world-{form}"
+    (results,) = folder.glob(name)
+    assert str(results.relative_to(tmp_path)) in done.out.splitlines()
+    for path in folder.rglob("*.json*"):
+        text = path.read_text(encoding="utf-8")
+        assert f"  {path.relative_to(folder)}: {path.stat().st_size:,} bytes" in done.out.splitlines()
+        assert "127.0.0.1" not in text and "I think of" not in text and str(tmp_path) not in text
+    assert awb("submit", run, "--to", form, "-o", run).code == 2

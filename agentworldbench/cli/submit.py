@@ -34,6 +34,7 @@ class _Words:
     """The flags that say where to."""
 
     run: Path
+    data: str | None
     output: Path | None
     repository: str | None
     model_repository: str | None
@@ -116,7 +117,7 @@ def submit(
     ] = None,
     judge: Annotated[
         str | None, typer.Option("--judge", show_default=False,
-                                 help="Hub: whose scores, where the run has several judges."),
+                                 help="Hub and exports: whose scores, where the run has several judges."),
     ] = None,
     create_pr: Annotated[
         bool, typer.Option("--create-pr", help="Hub: open pull requests in place of commits.")
@@ -137,7 +138,7 @@ def submit(
     from agentworldbench.submission.pack import prepare
 
     words = _Words(
-        run_path, output, repository, model_repository, judge, create_pr, private, push, remote, bundle_url, name, subset
+        run_path, data, output, repository, model_repository, judge, create_pr, private, push, remote, bundle_url, name, subset
     )  # fmt: skip
     target = _target(to, words)
     who = _submitter(submitter, submitter_url, contact)
@@ -193,7 +194,12 @@ def _target(to: To, words: _Words) -> Target:
         return HubTarget(
             words.repository, words.model_repository, words.judge, words.create_pr, words.private
         )
-    raise ConfigError(f"--to {to.value}: not built yet")
+    from agentworldbench.integrations.submission_target import ExportTarget
+    from agentworldbench.run import load_run
+
+    data = words.data or load_run(words.run).record.selection.data
+    folder = words.output or Path(f"{words.run.resolve().name}-{to.value}")
+    return ExportTarget("eee" if to is To.EEE else "lm-eval", folder, data, words.judge)
 
 
 _ONLY: dict[str, tuple[To, ...]] = {
@@ -203,7 +209,7 @@ _ONLY: dict[str, tuple[To, ...]] = {
     "name": (To.LEADERBOARD,),
     "subset": (To.LEADERBOARD,),
     "model_repository": (To.HUB,),
-    "judge": (To.HUB,),
+    "judge": (To.HUB, To.EEE, To.LM_EVAL),
     "create_pr": (To.HUB,),
     "private": (To.HUB,),
 }
@@ -215,7 +221,7 @@ def _check_flags(to: To, words: _Words) -> None:
 
     for field, targets in _ONLY.items():
         if getattr(words, field) and to not in targets:
-            known = " and ".join(f"--to {one.value}" for one in targets)
+            known = ", ".join(f"--to {one.value}" for one in targets)
             raise ConfigError(f"--{field.replace('_', '-')} belongs to {known}, not to --to {to.value}")
     if to is To.HUB and words.output is not None:
         raise ConfigError("--output belongs to targets on this machine, not to --to hub")
