@@ -120,7 +120,7 @@ def submit(
                                  help="Hub and exports: whose scores, where the run has several judges."),
     ] = None,
     create_pr: Annotated[
-        bool, typer.Option("--create-pr", help="Hub: open pull requests in place of commits.")
+        bool, typer.Option("--create-pr", help="Hub: open a pull request at the model (or dataset).")
     ] = False,
     private: Annotated[
         bool, typer.Option("--private", help="Hub: a dataset repository that is made is private.")

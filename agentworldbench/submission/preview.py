@@ -92,7 +92,7 @@ def _facts(prepared: Prepared) -> Table:
     told = [submitter.name, submitter.url, submitter.contact] if submitter else ["not named (--submitter)"]
     rows.append(("Submitter", ", ".join(filter(None, told))))
     commit = manifest.harness.git_commit
-    dirty = ", changed files" if manifest.harness.git_dirty else ""
+    dirty = ", with uncommitted changes" if manifest.harness.git_dirty else ""
     rows.append(
         ("Harness", f"awb {manifest.harness.version}" + (f" at {commit[:12]}{dirty}" if commit else ""))
     )

@@ -29,6 +29,8 @@ ENTRY_FOLDERS: Final = ("leaderboards/entries", "entries")
 BUNDLES: Final = "bundles"
 LARGEST: Final = 95 << 20
 """Bytes of a bundle that is committed; hosts refuse files from 100 MB on."""
+_PATCH: Final = ("--stdout", "--binary", "--no-attach", "--src-prefix=a/", "--dst-prefix=b/")
+"""As `git am` reads it, whatever git is set up with."""
 _SECONDS: Final = 600.0
 
 
@@ -87,7 +89,7 @@ class RepositoryTarget:
             if not self._git("status", "--porcelain", tree=tree):
                 raise ConfigError(f"{self.clone}: has these entries already; there is nothing to submit")
             self._git("commit", "--quiet", "-m", self._message(prepared), tree=tree)
-            text = self._git("format-patch", "--stdout", "--binary", "-1", tree=tree)
+            text = self._git("format-patch", *_PATCH, "-1", tree=tree)
             commit = self._git("rev-parse", "HEAD", tree=tree).strip()
         try:
             patch.parent.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,7 @@ def _shape(kind: str, needle: str, pattern: str, entropy: float = 3.0) -> Shape:
 
 
 SHAPES: Final = (
-    _shape("API key", "sk-", r"(?<![\w-])(sk-(?:[a-z]+-|[a-z]+\d*-v\d+-)*[A-Za-z0-9_-]{20,})"),
+    _shape("API key", "sk-", r"(?<![\w-])(?=[\w-]*\d[\w-]*\d)(sk-(?:[a-z]+-|[a-z]+\d*-v\d+-)*[A-Za-z0-9_-]{20,})"),
     _shape("Hugging Face token", "hf_", r"(?<!\w)(hf_[A-Za-z0-9]{30,})"),
     _shape("GitHub token", "gh", r"(?<!\w)(gh[pousr]_[A-Za-z0-9]{36,})"),
     _shape("GitHub token", "github_pat_", r"(?<!\w)(github_pat_[A-Za-z0-9_]{40,})"),
