@@ -15,6 +15,7 @@ import pytest
 
 from agentworldbench.errors import AwbError, ConfigError, DataError
 from agentworldbench.leaderboard.provenance import Submitter
+from agentworldbench.merge import merge_runs
 from agentworldbench.run import evaluate, load_run, score_run
 from agentworldbench.submission.manifest import MANIFEST, Options, bundle_sha256, read_manifest
 from agentworldbench.submission.pack import Prepared, prepare, write_zip
@@ -132,6 +133,17 @@ def test_the_order_of_journals_changes_nothing(copy: Path, prepared: Prepared, t
         (copy / name).write_bytes(b"".join(lines) + json.dumps(stranger).encode() + b"\n")
     again = make_bundle(copy, tmp_path / "again")
     assert again.sha256 == prepared.sha256
+
+
+@pytest.mark.slow
+def test_parts_merged_in_any_order_are_one_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWB_API_KEY", "EMPTY")
+    parts = [make_run(tmp_path / f"part{n}", shard=f"{n}/2") for n in (1, 2)]
+    merge_runs(parts, tmp_path / "one")
+    merge_runs(parts[::-1], tmp_path / "other")
+    one, other = (make_bundle(tmp_path / name, tmp_path / f"bundle-{name}") for name in ("one", "other"))
+    assert one.manifest == other.manifest
+    assert one.sha256 == other.sha256
 
 
 def test_superseded_records_stand_before_what_counts(copy: Path, tmp_path: Path) -> None:
