@@ -130,7 +130,11 @@ def test_the_order_of_journals_changes_nothing(copy: Path, prepared: Prepared, t
         lines = (copy / name).read_bytes().splitlines(keepends=True)
         random.Random(name).shuffle(lines)
         stranger = json.loads(lines[0]) | {"sample_id": "mcp/stranger/1"}
-        (copy / name).write_bytes(b"".join(lines) + json.dumps(stranger).encode() + b"\n")
+        (copy / name).write_bytes(json.dumps(stranger).encode() + b"\n" + b"".join(lines))
+    with (copy / "verdicts.jsonl").open("ab") as file:
+        file.write(b'{"schema_version": 1, "sample_id": "mcp')  # the process died while it wrote
+    with (copy / "predictions.jsonl").open("r+b") as file:
+        file.truncate((copy / "predictions.jsonl").stat().st_size - 1)  # whole, but for its newline
     again = make_bundle(copy, tmp_path / "again")
     assert again.sha256 == prepared.sha256
 

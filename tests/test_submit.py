@@ -147,7 +147,11 @@ REFUSED = {
     "a flag of another target": ("submit RUN --push", "--push belongs to --to leaderboard, not to --to file"),
     "a flag of two others": ("submit RUN --repository a/b", "belongs to --to leaderboard, --to hub, not to --to file"),
     "an address without a name": ("submit RUN --submitter-url https://x", "--submitter is missing"),
-    "an address that is none": ("submit RUN --submitter A --submitter-url x", "--submitter-url: String should match"),
+    "an address that is none": ("submit RUN --submitter A --submitter-url x", "--submitter-url x: expected an address"),
+    "an address with a password": ("submit RUN --submitter A --submitter-url https://a:b@c/", "--submitter-url: the address holds"),
+    "a name without end": (f"submit RUN --submitter {'x' * 201}", "--submitter: expected 1 to 200 characters"),
+    "a bundle at no address": ("submit RUN --to leaderboard --repository . --bundle-url here", "--bundle-url here: expected"),
+    "a model with a name without end": (f"submit RUN --to leaderboard --repository . --name {'x' * 301}", "--name: expected 1 to 300"),
 }  # fmt: skip
 
 
@@ -219,6 +223,14 @@ def test_a_part_of_the_data_and_lost_remotes_leave_no_branch(awb: HereAwb, run: 
     words = ("submit", run, "--to", "leaderboard", "--repository", board)
     assert "--subset enters it nevertheless" in awb(*words).complaint
     assert awb(*words, "--push", "--remote", "fork").complaint == f"awb: --push: {board} has no remote 'fork'"
+    shutil.move(board.parent / "origin.git", board.parent / "moved.git")
+    lost = awb(*words, "--subset", "--push", "--yes")
+    branch = git(board, "branch", "--list", "submit/*", "--format=%(refname:short)").strip()
+    assert "git push: fatal" in lost.complaint
+    assert lost.complaint.endswith(
+        f"the branch is made, to push it later: git -C {board} push origin {branch}"
+    )
+    git(board, "branch", "-D", branch)
     hook = board / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")

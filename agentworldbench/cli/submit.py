@@ -228,10 +228,9 @@ def _check_flags(to: To, words: _Words) -> None:
 
 
 def _submitter(name: str | None, url: str | None, contact: str | None) -> Submitter | None:
-    from pydantic import ValidationError
-
     from agentworldbench.errors import ConfigError
     from agentworldbench.leaderboard.provenance import Submitter
+    from agentworldbench.submission.deliver import check_address
 
     if name is None:
         if url or contact:
@@ -239,12 +238,11 @@ def _submitter(name: str | None, url: str | None, contact: str | None) -> Submit
                 "--submitter is missing: the name that belongs to --submitter-url and --contact"
             )
         return None
-    try:
-        return Submitter(name=name, url=url, contact=contact)
-    except ValidationError as problem:
-        field = str(problem.errors()[0]["loc"][0])
-        flag = {"name": "--submitter", "url": "--submitter-url"}.get(field, "--contact")
-        raise ConfigError(f"{flag}: {problem.errors()[0]['msg']}") from problem
+    for flag, text in (("--submitter", name), ("--contact", contact)):
+        if text is not None and not 1 <= len(text.strip()) <= 200:
+            raise ConfigError(f"{flag}: expected 1 to 200 characters")
+    check_address("--submitter-url", url)
+    return Submitter(name=name.strip(), url=url, contact=contact)
 
 
 def _show(prepared: Prepared, target: Target) -> None:

@@ -76,6 +76,7 @@ def _left_out(manifest: Manifest) -> Iterator[str]:
         yield "Left out: reference observations. Replies may still quote them."
     for kind, count in manifest.redactions.items():
         yield f"Replaced in fields of the harness: {count} × {kind}."
+    yield "To read every file before anything leaves this machine: --to file writes them here."
 
 
 def _facts(prepared: Prepared) -> Table:
