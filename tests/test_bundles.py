@@ -211,6 +211,10 @@ def unreadable(run: Path) -> None:
         file.write(b"not a record\n")
 
 
+def no_sessions(run: Path) -> None:
+    edit(run / "run.json", lambda value: value.update(sessions=[]))
+
+
 def better(run: Path) -> None:
     edit(run / "results.json", lambda value: value["judges"][0]["strict"]["macro_floor"].update(total=99.0))
 
@@ -230,6 +234,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], type[AwbError], str]] = {
     "a shard": (a_shard, DataError, "awb runs merge"),
     "no results": (no_results, DataError, "no results.json there; `awb score"),
     "a line that cannot be read": (unreadable, DataError, "cannot be read and is left out"),
+    "no session": (no_sessions, DataError, "names no session"),
     "a better score": (
         better,
         ConfigError,
