@@ -232,7 +232,8 @@ def test_the_aggregate(runs: dict[str, Run], tmp_path: Path) -> None:
         if re.search(r"/(mcp/total|overall/macro|mcp/rule_score)/", f"/{name}")
     ]
     found = trimmed(
-        {**aggregate, "evaluation_results": kept, "sample": rows[0]}, ("latency_ms", "git_commit", "version", "source_name")
+        {**aggregate, "evaluation_results": kept, "sample": rows[0]},
+        ("latency_ms", "git_commit", "version", "source_name"),
     )
     golden = CASES / "every_eval_ever.json"
     text = json.dumps(found, indent=1) + "\n"

@@ -157,7 +157,8 @@ def submit(
                 scoring=Scoring(allow_code=allow_code, told=Progress(watch).scoring),
             )
         _show(prepared, target)
-        if not dry_run and _agreed(target, yes):
+        if not dry_run:
+            _ask(target, yes)
             _say(target.deliver(prepared))
 
 
@@ -262,17 +263,20 @@ def _show(prepared: Prepared, target: Target) -> None:
     _say(target.told(prepared))
 
 
-def _agreed(target: Target, yes: bool) -> bool:
-    """Whether the submitter wants it. Where nobody can be asked, only what stays on this machine is made."""
+def _ask(target: Target, yes: bool) -> None:
+    """Go on only where the submitter wants it; where nobody can be asked, only what stays on this machine is made.
+
+    Raises ConfigError where it ends here.
+    """
     from agentworldbench.errors import ConfigError
 
     if yes:
-        return True
+        return
     if sys.stdin.isatty():
-        return typer.confirm("Go on?", err=True)
-    if target.leaves:
+        if not typer.confirm("Go on?", err=True):
+            raise ConfigError("nothing was written; --dry-run shows the preview and does not ask")
+    elif target.leaves:
         raise ConfigError("nobody can be asked here; look at the preview, then give --yes")
-    return True
 
 
 def _say(lines: list[str]) -> None:
