@@ -82,9 +82,15 @@ class Redactor:
         return tuple(self._numbers)
 
     def text(self, text: str) -> str:
-        """`text` without private addresses and absolute paths."""
+        """`text` without private addresses and absolute paths. What is public already stays as it is."""
         if "/" not in text and "\\" not in text and self._bare is None:
             return text
+        # Until nothing is left: what one replacement joins may be a path again. Each makes the text shorter or public.
+        while (replaced := self._once(text)) != text:
+            text = replaced
+        return text
+
+    def _once(self, text: str) -> str:
         text = _URL.sub(self._address, text)
         if self._bare is not None:
             text = self._bare.sub(self._bare_host, text)
