@@ -265,6 +265,7 @@ def words_of(text: str) -> list[str]:
         "runs list",
         "runs merge",
         "runs conflicts",
+        "submit",
     ],
 )
 def test_help_is_pinned(awb: HereAwb, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
