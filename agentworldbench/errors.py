@@ -4,6 +4,7 @@ AwbError (2)
 ├── ConfigError            flags, configuration files, incompatible run directory
 ├── TaskError              a task YAML
 ├── DataError              a data folder, file or row
+├── BundleError            a bundle that is refused, with the kind of its fault
 ├── CredentialsError       a missing or refused key
 ├── EndpointError          an endpoint that cannot be reached or has no such model
 ├── QuotaError (5)         the account's quota is exhausted
@@ -31,6 +32,14 @@ class TaskError(AwbError):
 
 class DataError(AwbError):
     """Data that is missing or malformed; the message carries file:line where there is one."""
+
+
+class BundleError(AwbError):
+    """A bundle of another person that is refused. `kind` names the fault (`submission/unpack.py` lists them)."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class CredentialsError(AwbError):

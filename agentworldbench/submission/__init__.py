@@ -1,0 +1,1 @@
+"""Bundles: what of a run becomes public, read and written; and the places that it is handed to."""

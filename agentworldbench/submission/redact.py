@@ -1,0 +1,158 @@
+"""What the harness itself has written of a machine, made fit to be public: addresses of endpoints, paths.
+
+In: strings of `run.json` and of the harness' own fields of records. Out: the same with private addresses replaced by
+`endpoint-N.invalid` and absolute paths by their last part, counted by kind. Texts of models and judges never come
+here: changing one would change what was judged. Addresses of hosted services that everybody uses stay.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from agentworldbench.run_record import RunRecord
+
+PUBLIC_HOSTS: Final = frozenset(
+    """
+    aihubmix.com anthropic.com api.cerebras.ai bigmodel.cn cohere.ai cohere.com dashscope.aliyuncs.com
+    dashscope-intl.aliyuncs.com deepinfra.com deepseek.com fireworks.ai github.com google.com googleapis.com groq.com
+    huggingface.co hyperbolic.xyz litellm.ai minimax.io mistral.ai moonshot.ai moonshot.cn novita.ai openai.com
+    openrouter.ai perplexity.ai replicate.com sambanova.ai siliconflow.cn siliconflow.com together.ai together.xyz x.ai
+    z.ai
+    """.split()  # noqa: SIM905 - a table of words reads better than forty quoted lines
+)
+"""Hosts, with all below them, whose addresses tell nothing of who asks. Those that carry a customer's name (Azure, dedicated
+endpoints) are not among them."""
+_ROOTS: Final = (
+    "home", "Users", "root", "mnt", "data", "datasets", "srv", "opt", "tmp", "var", "scratch", "work", "workspace",
+    "nfs", "lustre", "gpfs", "media", "private", "etc", "proj", "projects", "storage", "shared", "local", "gpu", "raid",
+    "content", "vol", "volumes", "dev", "run", "usr",
+)  # fmt: skip
+_PATH: Final = re.compile(rf"(?<![\w.])/(?:{'|'.join(_ROOTS)})(?:/[^\s\"'<>|:;,()\[\]{{}}]*)?")
+_WINDOWS: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]:\\[^\s\"'<>|:;,()]+")
+_URL: Final = re.compile(
+    r"(?P<scheme>https?|wss?)://(?P<place>[^\s/\"'<>\\)\]}]+)(?P<path>/[^\s\"'<>)\]}]*)?"
+)
+_PRIVATE_ENDS: Final = (
+    ".local",
+    ".internal",
+    ".lan",
+    ".corp",
+    ".home",
+    ".localdomain",
+    ".intranet",
+    ".invalid",
+)
+
+
+class Redactor:
+    """Replaces in strings and JSON-like values; `counts` says how often, by kind."""
+
+    def __init__(self, run: RunRecord) -> None:
+        """Endpoints are numbered in the order of the sessions, so that one has one number in all records."""
+        self.counts: Counter[str] = Counter()
+        self._numbers: dict[str, int] = {}
+        for url in _addresses(run):
+            host = _host(url)
+            if host and not is_public(host):
+                self._numbers.setdefault(host, len(self._numbers) + 1)
+        # Where a host stands without a scheme, as in "cannot connect to host gpu-7:8000". Longest first.
+        names = sorted(map(re.escape, self._numbers), key=len, reverse=True)
+        self._bare = (
+            re.compile(rf"(?<![\w.@/-])(?:{'|'.join(names)})(?::\d+)?(?![\w-])", re.I) if names else None
+        )
+
+    @property
+    def private_hosts(self) -> tuple[str, ...]:
+        """The hosts that were replaced; a name may stand in a text of a model too, which is then a finding."""
+        return tuple(self._numbers)
+
+    def text(self, text: str) -> str:
+        """`text` without private addresses and absolute paths."""
+        if "/" not in text and "\\" not in text and self._bare is None:
+            return text
+        text = _URL.sub(self._address, text)
+        if self._bare is not None:
+            text = self._bare.sub(self._bare_host, text)
+        return _WINDOWS.sub(self._path, _PATH.sub(self._path, text))
+
+    def value(self, value: Any, but: Iterable[str] = ()) -> Any:
+        """A JSON-like value with every string replaced, keys too; fields named in `but` are left as they are."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            kept = frozenset(but)
+            return {
+                self.text(name): one if name in kept else self.value(one, kept) for name, one in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.value(one, but) for one in value]
+        return value
+
+    def run(self, run: RunRecord) -> RunRecord:
+        """`run.json` as it may be public; a data folder and task folders are told by their names."""
+        fields = self.value(run.model_dump(mode="json"))
+        selection = fields["selection"]
+        selection["data"] = self._local(selection["data"])
+        selection["tasks"] = [self._local(name) for name in selection["tasks"]]
+        return RunRecord.model_validate(fields, strict=False)
+
+    def _local(self, word: str) -> str:
+        path = PurePosixPath(word.replace("\\", "/"))
+        if not path.is_absolute() and not word.startswith(("~", "..")):
+            return word
+        self.counts["path"] += 1
+        return path.name
+
+    def _address(self, found: re.Match[str]) -> str:
+        place, path = found["place"], found["path"] or ""
+        user, _, rest = place.rpartition("@")
+        host = _host(f"{found['scheme']}://{rest}")
+        if host and is_public(host):
+            self.counts["address"] += bool(user)
+            return f"{found['scheme']}://{rest}{path}"
+        if host.endswith(".invalid") or not (host in self._numbers or _looks_private(host) or user):
+            return found[0]
+        self.counts["address"] += 1
+        return f"{found['scheme']}://{self._name(host)}{path}"
+
+    def _bare_host(self, found: re.Match[str]) -> str:
+        self.counts["address"] += 1
+        return self._name(found[0].rpartition(":")[0].lower() or found[0].lower())
+
+    def _name(self, host: str) -> str:
+        number = self._numbers.get(host)
+        return "private.invalid" if number is None else f"endpoint-{number}.invalid"
+
+    def _path(self, found: re.Match[str]) -> str:
+        self.counts["path"] += 1
+        return re.split(r"[/\\]", found[0].rstrip("/\\"))[-1]
+
+
+def is_public(host: str) -> bool:
+    """Whether a host is a hosted service that everybody uses."""
+    return any(host == known or host.endswith("." + known) for known in PUBLIC_HOSTS)
+
+
+def _looks_private(host: str) -> bool:
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith(_PRIVATE_ENDS)
+
+
+def _addresses(run: RunRecord) -> Iterable[str]:
+    for session in run.sessions:
+        yield from filter(None, [session.model_url, *(url for _, url in sorted(session.judge_urls.items()))])
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
