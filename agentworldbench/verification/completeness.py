@@ -49,7 +49,9 @@ def check_selection(material: Material) -> Iterator[Hit]:
     selection = record.selection
     if selection.sample_id:
         yield Hit("selection", "refused", CHOSEN, f"{len(selection.sample_id)} samples")
-    parts = [name for name in ("limit", "limit_trajectories", "shard") if getattr(selection, name) is not None]
+    parts = [
+        name for name in ("limit", "limit_trajectories", "shard") if getattr(selection, name) is not None
+    ]
     if parts:
         told = ", ".join(f"{name} {getattr(selection, name)}" for name in parts)
         message = "the run is about a part of its data; a part can be chosen by its outcome"
@@ -60,11 +62,16 @@ def check_selection(material: Material) -> Iterator[Hit]:
             if domain in material.tasks and found < count:
                 yield Hit("completeness", "refused", MISSING, f"{domain}: {count - found} of {count}")
         return
-    found = Counter(ref.domain for ref in material.samples.refs)
+    there = Counter(ref.domain for ref in material.samples.refs)
     for domain in material.tasks:
-        if found[domain] != selection.samples[domain]:
+        if there[domain] != selection.samples[domain]:
             message = "the selection has another number of samples than it says"
-            yield Hit("selection", "refused", message, f"{domain}: {selection.samples[domain]}, should be {found[domain]}")
+            yield Hit(
+                "selection",
+                "refused",
+                message,
+                f"{domain}: {selection.samples[domain]}, should be {there[domain]}",
+            )
 
 
 def check_journals(material: Material) -> Iterator[Hit]:
@@ -77,7 +84,11 @@ def check_journals(material: Material) -> Iterator[Hit]:
             yield Hit("journals", "refused", "a line that is no record", f"{name}:{number}")
         if material.samples is not None:
             for key in journal.keys():  # noqa: SIM118 - a journal is no mapping
-                if isinstance(key, tuple) and key[:2] not in known and key[0].partition("/")[0] in material.tasks:
+                if (
+                    isinstance(key, tuple)
+                    and key[:2] not in known
+                    and key[0].partition("/")[0] in material.tasks
+                ):
                     yield Hit("completeness", "refused", STRANGER, f"{name}: {key[0]} (epoch {key[1]})")
     for verdict_judge, count in Counter(one.judge for one in material.store.verdicts).items():
         if verdict_judge not in judges:
@@ -98,5 +109,10 @@ def _replaced(journal: Journal[R]) -> Iterator[Hit]:
         before = good.get(record.key)
         if before is not None and before[0] == asked and before[1] != told:
             message = "a good answer was replaced by another one; only the last counts"
-            yield Hit("journals", "warning", message, f"{journal.path.name}: {record.sample_id} (epoch {record.epoch})")
+            yield Hit(
+                "journals",
+                "warning",
+                message,
+                f"{journal.path.name}: {record.sample_id} (epoch {record.epoch})",
+            )
         good[record.key] = (asked, told)

@@ -93,7 +93,9 @@ def check_judges(material: Material) -> tuple[dict[str, Judge], list[Hit], list[
             judge = recorded_judge(record, material.tasks, prompts)
             found = _mismatches(judge, record, material, prompts)
         except ValueError as problem:
-            found = [Hit("judges", "refused", "the judge's record cannot be read", f"{record.model}: {problem}")]
+            found = [
+                Hit("judges", "refused", "the judge's record cannot be read", f"{record.model}: {problem}")
+            ]
         hits += found
         if protocol.name != "official" or prompts is not None:
             judges[record.digest] = judge
@@ -116,16 +118,24 @@ def _mismatches(
         shared = made.prompts
         systems = {domain: judge.system_sha256(domain) for domain in material.tasks}
         if made.schema_sha256 != record.schema_sha256:
-            hits.append(Hit("judges", "refused", "the judge's answer schema is not this harness' own", record.model))
+            hits.append(
+                Hit("judges", "refused", "the judge's answer schema is not this harness' own", record.model)
+            )
     own = digest_of(record)
     if own != record.digest:
         message = "the judge's digest is not that of its record: another judge gave these verdicts"
         hits.append(Hit("judges", "refused", message, f"{record.model}: {record.digest}, should be {own}"))
     if shared != record.prompts:
-        hits.append(Hit("judge prompts", "refused", OTHER_PROMPTS, f"{record.model}: {_names(shared, record.prompts)}"))
+        hits.append(
+            Hit(
+                "judge prompts", "refused", OTHER_PROMPTS, f"{record.model}: {_names(shared, record.prompts)}"
+            )
+        )
     for domain, sha256 in systems.items():
         if record.system_prompts.get(domain) != sha256:
-            hits.append(Hit("judge prompts", "refused", OTHER_PROMPTS, f"{record.model}: system prompt of {domain}"))
+            hits.append(
+                Hit("judge prompts", "refused", OTHER_PROMPTS, f"{record.model}: system prompt of {domain}")
+            )
     return hits
 
 
@@ -142,12 +152,16 @@ def check_tasks(material: Material) -> Iterator[Hit]:
     predict, results = material.record.predict, material.results
     for domain, task in material.tasks.items():
         if predict.tasks.get(domain) != task.predict_digest():
-            yield Hit("tasks", "refused", "the task is not this harness' own (markers, tag or version)", domain)
+            yield Hit(
+                "tasks", "refused", "the task is not this harness' own (markers, tag or version)", domain
+            )
         if results is not None and results.task_files.get(domain) != task.file_sha256():
             message = "the rule metrics were made by another task file than this harness' own"
             yield Hit("tasks", "refused", message, domain)
     if predict.extraction != EXTRACTION:
-        message = "predictions were read by other rules than this version's; verify with the version that made them"
+        message = (
+            "predictions were read by other rules than this version's; verify with the version that made them"
+        )
         yield Hit("tasks", "refused", message, f"{predict.extraction}, here {EXTRACTION}")
 
 
@@ -164,9 +178,15 @@ def check_served(material: Material) -> Iterator[Hit]:
             hosted = claimed.startswith(HOSTED)
             message = f"the {role} answered under another name than the one claimed"
             yield Hit(
-                "served names", "refused" if hosted else "warning", message, f"{claimed}: {', '.join(strangers[:5])}"
+                "served names",
+                "refused" if hosted else "warning",
+                message,
+                f"{claimed}: {', '.join(strangers[:5])}",
             )
-    for role, count in (("models", len(results.predictions.served)), *((one.judge.model, len(one.served)) for one in results.judges)):
+    for role, count in (
+        ("models", len(results.predictions.served)),
+        *((one.judge.model, len(one.served)) for one in results.judges),
+    ):
         if count > 1:
             yield Hit("served names", "warning", "answers came under several names", f"{role}: {count} names")
 

@@ -41,7 +41,9 @@ def unknowable_of(case: Case) -> Unknowable | None:
     if sample is None or prediction is None:
         return None
     seen = Seen("\n".join((sample.system, *sample.prompts, *sample.responses[:-1])))
-    secret = {text for text in _volatile(reference_of(case) or "", case.task.volatile) if not seen.holds(text)}
+    secret = {
+        text for text in _volatile(reference_of(case) or "", case.task.volatile) if not seen.holds(text)
+    }
     if not secret:
         return None
     told = Seen(prediction.observation or "")

@@ -128,7 +128,11 @@ def open_material(
 
 
 def _samples(
-    record: RunRecord, tasks: Mapping[str, Task], data: str | None, hits: list[Hit], unchecked: list[Unchecked]
+    record: RunRecord,
+    tasks: Mapping[str, Task],
+    data: str | None,
+    hits: list[Hit],
+    unchecked: list[Unchecked],
 ) -> Samples | None:
     name, files = record.predict.data.name, record.predict.data.files
     place = data or _place_of(record, tasks)
@@ -164,7 +168,9 @@ def _place_of(record: RunRecord, tasks: Mapping[str, Task]) -> str | None:
     if name == "mini":
         return name
     if name == "official":
-        files = (cached_file(OFFICIAL_REPOSITORY, task.data_file, OFFICIAL_REVISION) for task in tasks.values())
+        files = (
+            cached_file(OFFICIAL_REPOSITORY, task.data_file, OFFICIAL_REVISION) for task in tasks.values()
+        )
         return name if all(files) else None
     if name.startswith("hf:"):
         repository, _, revision = name.removeprefix("hf:").partition("@")
@@ -181,7 +187,9 @@ def _prompts(record: RunRecord, folder: Path | None, unchecked: list[Unchecked])
     try:
         return official_prompts(folder)
     except AwbError as problem:
-        unchecked.append(Unchecked(check="judge prompts", why=f"the official prompts cannot be read: {problem}"))
+        unchecked.append(
+            Unchecked(check="judge prompts", why=f"the official prompts cannot be read: {problem}")
+        )
         return None
 
 

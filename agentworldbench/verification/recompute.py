@@ -23,7 +23,7 @@ from agentworldbench.leaderboard.entries import Entry
 from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.outcome import Scoring, make_results
 from agentworldbench.readings import both_readings, reading_of_all
-from agentworldbench.records import Prediction, Record, SampleMetrics, Verdict
+from agentworldbench.records import Prediction, Record, SampleMetrics
 from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store
@@ -42,7 +42,9 @@ Changed = Mapping[tuple[Any, ...], Record]
 _EMPTY: Final[tuple[Any, ...]] = (None, {}, [], ())
 
 
-def recomputed(material: Material, changed: Changed, told: Callable[[int, int], None]) -> tuple[Results, list[Hit]]:
+def recomputed(
+    material: Material, changed: Changed, told: Callable[[int, int], None]
+) -> tuple[Results, list[Hit]]:
     """Results of the replayed records, with every difference to the claimed ones. The data must be at hand."""
     assert material.samples is not None, "results rest on the data"
     with tempfile.TemporaryDirectory(prefix="awb-verify-") as folder:
@@ -58,7 +60,10 @@ def _replayed(material: Material, changed: Changed, folder: Path) -> Store:
     for name in ("run.json", "predictions.jsonl", "verdicts.jsonl"):
         if (material.path / name).is_file():
             shutil.copyfile(material.path / name, folder / name)
-    with (folder / "predictions.jsonl").open("ab") as predictions, (folder / "verdicts.jsonl").open("ab") as verdicts:
+    with (
+        (folder / "predictions.jsonl").open("ab") as predictions,
+        (folder / "verdicts.jsonl").open("ab") as verdicts,
+    ):
         for record in changed.values():
             line = record.model_dump_json(exclude_none=True).encode("utf-8") + b"\n"
             (predictions if isinstance(record, Prediction) else verdicts).write(line)
@@ -72,7 +77,9 @@ def _against_results(material: Material, again: Any) -> Iterator[Hit]:
         return
     for place, claimed, found in differences(stored, again):
         if place.partition(".")[0] not in NOT_COMPARED:
-            yield Hit("numbers", "refused", OTHER_NUMBER, f"results.json: {place} is {claimed}, should be {found}")
+            yield Hit(
+                "numbers", "refused", OTHER_NUMBER, f"results.json: {place} is {claimed}, should be {found}"
+            )
 
 
 def _against_metrics(material: Material, store: Store) -> Iterator[Hit]:
@@ -128,7 +135,9 @@ def check_entry(path: Path, results: Results) -> Iterator[Hit]:
     try:
         entry = Entry.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
-        raise DataError(f"--entry {path}: not a leaderboard entry ({str(problem).splitlines()[0]})") from problem
+        raise DataError(
+            f"--entry {path}: not a leaderboard entry ({str(problem).splitlines()[0]})"
+        ) from problem
     try:
         made = measured_entries(results)
     except DataError as problem:
@@ -137,12 +146,19 @@ def check_entry(path: Path, results: Results) -> Iterator[Hit]:
     one = next((one for one in made if one.group == entry.group), None)
     if one is None:
         message = "the entry is about other data, another protocol or another judge than the run"
-        yield Hit("entry", "refused", message, f"{path.name}: {entry.group.protocol}, judge {entry.group.judge}")
+        yield Hit(
+            "entry", "refused", message, f"{path.name}: {entry.group.protocol}, judge {entry.group.judge}"
+        )
         return
     claimed, found = (some.model_dump(mode="json", exclude=set(ENTRY_SAYS)) for some in (entry, one))
     for place, before, now in differences(claimed, found):
         if now not in _EMPTY or place.partition(".")[0] in ("scores", "coverage", "rules"):
-            yield Hit("entry", "refused", OTHER_NUMBER, f"{path.name}: {place} is {_told(before)}, should be {_told(now)}")
+            yield Hit(
+                "entry",
+                "refused",
+                OTHER_NUMBER,
+                f"{path.name}: {place} is {_told(before)}, should be {_told(now)}",
+            )
 
 
 def differences(claimed: Any, found: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -159,7 +175,9 @@ def differences(claimed: Any, found: Any, where: str = "") -> Iterator[tuple[str
 
 
 def _equal(one: Any, other: Any) -> bool:
-    numbers = [value for value in (one, other) if isinstance(value, float | int) and not isinstance(value, bool)]
+    numbers = [
+        value for value in (one, other) if isinstance(value, float | int) and not isinstance(value, bool)
+    ]
     if len(numbers) == 2:
         return math.isclose(numbers[0], numbers[1], rel_tol=TOLERANCE, abs_tol=TOLERANCE)
     return type(one) is type(other) and bool(one == other)

@@ -43,7 +43,11 @@ def reread_prediction(case: Case, material: Material) -> tuple[Prediction | None
         stored.text, stored.observation, task.prediction_tag, task.markers.observation
     )
     sha256 = None if official is None else sha256_text(official)
-    same = [one for one in readings if _kind(one.failure) == _kind(stored.failure) and one.observation == stored.observation]
+    same = [
+        one
+        for one in readings
+        if _kind(one.failure) == _kind(stored.failure) and one.observation == stored.observation
+    ]
     if same and stored.official_sha256 == sha256:
         return stored, []
     read = (same or readings)[0]
@@ -82,7 +86,9 @@ def reread_verdict(
     """A verdict as the judge's raw reply reads, and hits where the record says something else."""
     if stored.reply is None:
         unread = stored.scores is not None
-        return stored, [Hit("judge replies", "refused", NO_GRADING, _named(case, judge, stored))] if unread else []
+        return stored, [
+            Hit("judge replies", "refused", NO_GRADING, _named(case, judge, stored))
+        ] if unread else []
     shown = _shown(case, judge, prediction)
     if shown is None or sha256_text(shown) != stored.observation_sha256:
         return stored, [Hit("judge replies", "warning", OTHER_TEXT, _named(case, judge, stored))]

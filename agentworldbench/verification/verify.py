@@ -43,12 +43,12 @@ from agentworldbench.verification.replay import reread_prediction, reread_verdic
 from agentworldbench.version import __version__
 
 CHECKS: Final = (
-    "archive", "completeness", "selection", "journals", "tasks", "judges", "served names", "predictions", "judge replies",
+    "archive", "manifest", "completeness", "selection", "journals", "tasks", "judges", "served names", "predictions", "judge replies",
     "numbers", "data", "prompts", "judge prompts", "duplicates", "leaked text", "judge injection", "secrets",
     "times and tokens",
 )  # fmt: skip
 """Every check, in the order in which a report names them."""
-NEED_DATA: Final = frozenset({"data", "prompts", "judge prompts", "leaked text"})
+NEED_DATA: Final = frozenset({"data", "prompts", "judge prompts", "leaked text", "secrets"})
 Told = Callable[[int, int], None]
 
 
@@ -134,8 +134,10 @@ def verify_opened(
     if entry is not None and results is not None:
         hits += check_entry(entry, results)
     elif entry is not None:
-        unchecked.append(Unchecked(check="entry", why="an entry is compared with recomputed results, which need the data"))
-    hits += manifest_claims.check_secrets(source.path, material)
+        unchecked.append(
+            Unchecked(check="entry", why="an entry is compared with recomputed results, which need the data")
+        )
+    hits += manifest_claims.check_secrets(material, manifest)
     findings = gathered(hits)
     return Report(
         verdict=verdict_of(findings, unchecked),
@@ -146,7 +148,9 @@ def verify_opened(
         data=material.record.predict.data.name,
         samples=seen.cases,
         findings=tuple(findings),
-        checked=_checked(material, unchecked, manifest is not None, entry is not None and results is not None),
+        checked=_checked(
+            material, unchecked, manifest is not None, entry is not None and results is not None
+        ),
         unchecked=tuple(unchecked),
         judges=tuple(_judge_numbers(results)) if results else (),
         rules=_rule_numbers(results) if results else None,
@@ -184,13 +188,17 @@ def _replay(case: Case, material: Material, seen: _Seen) -> None:
             seen.changed[verdict.key] = verdict
 
 
-def _numbers(material: Material, changed: Mapping[tuple[Any, ...], Record], told: Told) -> tuple[Results | None, list[Hit]]:
+def _numbers(
+    material: Material, changed: Mapping[tuple[Any, ...], Record], told: Told
+) -> tuple[Results | None, list[Hit]]:
     if material.samples is None:
         return None, without_data(material, changed)
     try:
         return recomputed(material, changed, told)
     except AwbError as problem:
-        return None, [Hit("numbers", "refused", "results cannot be computed from these records", str(problem))]
+        return None, [
+            Hit("numbers", "refused", "results cannot be computed from these records", str(problem))
+        ]
 
 
 def _checked(material: Material, unchecked: list[Unchecked], bundle: bool, entry: bool) -> tuple[str, ...]:
@@ -198,7 +206,7 @@ def _checked(material: Material, unchecked: list[Unchecked], bundle: bool, entry
     if material.samples is None:
         left |= NEED_DATA
     if not bundle:
-        left.add("archive")
+        left |= {"archive", "manifest"}
     return tuple(name for name in (*CHECKS, *(["entry"] if entry else [])) if name not in left)
 
 
