@@ -72,13 +72,16 @@ class RuleNumbers(Record):
 class AuditReport(Record):
     """What judging again a random draw of samples came to. Differences are new minus stored, in points of the score.
 
-    `evidence_against` and `evidence_for` are the two e-values (see `stats/sequential.py`); `drawn` samples were
-    chosen by `seed`, `judged` of them have a new verdict. `noise` is the standard deviation of the differences.
+    `evidence_against` and `evidence_for` are the two capitals of `stats/sequential.py`, of which 20 and 10 decide; the
+    first `drawn` samples in the order of `seed` were asked about, `judged` of them have a new verdict and `failed` have
+    none. `noise` is the standard deviation of the differences, `stopped` why it ended before a decision.
     """
 
     judge: str
-    seed: str
+    digest: str
+    seed: int
     margin: float
+    stopped: str | None = None
     decision: Literal["accepted", "rejected", "undecided"]
     drawn: int
     judged: int

@@ -24,6 +24,7 @@ from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.outcome import Scoring, make_results
 from agentworldbench.readings import both_readings, reading_of_all
 from agentworldbench.records import Prediction, Record, SampleMetrics
+from agentworldbench.run_record import RunRecord
 from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store
@@ -35,8 +36,10 @@ NOT_COMPARED: Final = frozenset({"made_at", "made_by"})
 NOT_WITHOUT_DATA: Final = frozenset({"clusters", "intervals", "rerun", "macro_intervals", "macro_rerun"})
 OTHER_NUMBER: Final = "a claimed number is not what the raw replies give"
 NO_RESULTS: Final = "there are no results to be compared (`awb score` makes them)"
-ENTRY_SAYS: Final = frozenset({"status", "note", "source", "slug"})
-"""Fields of an entry that do not come from the results of a run."""
+ENTRY_SAYS: Final = frozenset(
+    {"status", "note", "source", "slug", "model", "submitter", "bundle", "verification"}
+)
+"""Fields of an entry that do not come from the results of a run (`model` is a name to show)."""
 Changed = Mapping[tuple[Any, ...], Record]
 """Records that read otherwise than they are stored, by key."""
 _EMPTY: Final[tuple[Any, ...]] = (None, {}, [], ())
@@ -130,7 +133,7 @@ def without_data(material: Material, changed: Changed) -> list[Hit]:
     return hits
 
 
-def check_entry(path: Path, results: Results) -> Iterator[Hit]:
+def check_entry(path: Path, results: Results, run: RunRecord) -> Iterator[Hit]:
     """A leaderboard entry against the entries that the recomputed results give. Raises DataError when it is none."""
     try:
         entry = Entry.model_validate_json(path.read_text(encoding="utf-8"))
@@ -139,7 +142,7 @@ def check_entry(path: Path, results: Results) -> Iterator[Hit]:
             f"--entry {path}: not a leaderboard entry ({str(problem).splitlines()[0]})"
         ) from problem
     try:
-        made = measured_entries(results)
+        made = measured_entries(results, run, subset=True)
     except DataError as problem:
         yield Hit("entry", "refused", "the run has no entry", str(problem))
         return

@@ -68,21 +68,27 @@ class _Seen:
 class Opened:
     """A subject of verification as a directory; `manifest` is None for a run that is no bundle."""
 
+    name: str
     path: Path
     manifest: Manifest | None
     sha256: str | None
+
+    def material(self, data: str | None = None, prompts: Path | None = None) -> Material:
+        """The run in it, with data and prompts as far as they are at hand. Raises ConfigError or StoreError."""
+        reasoning = self.manifest is None or self.manifest.options.reasoning
+        return open_material(self.path, data, prompts, reasoning)
 
 
 @contextmanager
 def opened_subject(subject: Path) -> Iterator[Opened]:
     """A run directory as it stands, a bundle unpacked. Raises BundleError for a bundle that is refused."""
     if subject.is_dir() and not (subject / MANIFEST).exists():
-        yield Opened(subject, None, None)
+        yield Opened(subject.resolve().name, subject, None, None)
         return
     if not subject.exists():
         raise ConfigError(f"{subject}: no such bundle or run directory")
     with opened(subject) as (path, manifest):
-        yield Opened(path, manifest, bundle_sha256((path / MANIFEST).read_bytes()))
+        yield Opened(subject.name, path, manifest, bundle_sha256((path / MANIFEST).read_bytes()))
 
 
 def verify(
@@ -92,34 +98,32 @@ def verify(
     entry: Path | None = None,
     told: Told = lambda done, total: None,
 ) -> Report:
-    """Verify a bundle or a run directory. Raises ConfigError when `subject` is neither."""
+    """Verify a bundle or a run directory. Raises ConfigError or StoreError when `subject` is neither."""
     try:
         with opened_subject(subject) as source:
-            return verify_opened(source, subject.name, data, prompts, entry, told)
+            return checked(source, source.material(data, prompts), entry, told)
     except BundleError as problem:
-        findings = gathered([Hit("archive", "refused", f"{problem.kind}: {problem}", subject.name)])
-        return Report(
-            verdict="refused",
-            subject=subject.name,
-            bundle_sha256=None,
-            harness=__version__,
-            findings=tuple(findings),
-            checked=("archive",),
-        )
+        return refusal(subject, problem)
 
 
-def verify_opened(
-    source: Opened,
-    name: str,
-    data: str | None = None,
-    prompts: Path | None = None,
-    entry: Path | None = None,
-    told: Told = lambda done, total: None,
+def refusal(subject: Path, problem: BundleError) -> Report:
+    """The report on a bundle that could not be opened safely."""
+    findings = gathered([Hit("archive", "refused", f"{problem.kind}: {problem}", subject.name)])
+    return Report(
+        verdict="refused",
+        subject=subject.name,
+        bundle_sha256=None,
+        harness=__version__,
+        findings=tuple(findings),
+        checked=("archive",),
+    )
+
+
+def checked(
+    source: Opened, material: Material, entry: Path | None = None, told: Told = lambda done, total: None
 ) -> Report:
-    """The report on an opened subject that is called `name`."""
+    """The report on an opened subject; `told` hears how far the metrics are."""
     manifest = source.manifest
-    reasoning = manifest is None or manifest.options.reasoning
-    material = open_material(source.path, data, prompts, reasoning)
     judges, hits, unchecked = check_judges(material)
     hits += [*material.hits, *check_tasks(material), *check_served(material)]
     hits += [*completeness.check_selection(material), *completeness.check_journals(material)]
@@ -132,16 +136,15 @@ def verify_opened(
     results, more = _numbers(material, seen.changed, told)
     hits += more
     if entry is not None and results is not None:
-        hits += check_entry(entry, results)
+        hits += check_entry(entry, results, material.record)
     elif entry is not None:
-        unchecked.append(
-            Unchecked(check="entry", why="an entry is compared with recomputed results, which need the data")
-        )
+        why = "an entry is compared with recomputed results, which need the data"
+        unchecked.append(Unchecked(check="entry", why=why))
     hits += manifest_claims.check_secrets(material, manifest)
     findings = gathered(hits)
     return Report(
         verdict=verdict_of(findings, unchecked),
-        subject=name,
+        subject=source.name,
         bundle_sha256=source.sha256,
         harness=__version__,
         model=str(material.record.predict.model.get("model")),
