@@ -17,7 +17,19 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
-from agentworldbench.cli import compare, data, doctor, estimate, export, leaderboard, run, runs, tasks, verify
+from agentworldbench.cli import (
+    compare,
+    data,
+    doctor,
+    estimate,
+    export,
+    leaderboard,
+    run,
+    runs,
+    submit,
+    tasks,
+    verify,
+)
 from agentworldbench.cli.lazy import LazyGroup
 from agentworldbench.cli.streams import last_words, let_go, prepare_streams
 from agentworldbench.errors import AwbError, ConfigError, Interrupted, StoreError
@@ -40,6 +52,7 @@ run.register(app)
 doctor.register(app)
 estimate.register(app)
 compare.register(app)
+submit.register(app)
 verify.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(tasks.app, name="tasks")

@@ -16,7 +16,7 @@ from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.entries import WHOLE, Entry, Group, RuleScores
 from agentworldbench.leaderboard.provenance import Costs, EntryJudge, Provenance
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.run_record import RunRecord, SelectionRecord
+from agentworldbench.run_record import JudgeRecord, PredictSection, RunRecord, SelectionRecord
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.intervals import Interval, Intervals
 from agentworldbench.stats.results import JudgeResults, Results
@@ -89,7 +89,7 @@ def _judged(results: Results, run: RunRecord | None, judge: JudgeResults) -> Ent
     blocks, group = judge.domains, _group(results, judge)
     repeats = results.repeats.get(judge.judge.digest, 1)
     return Entry(
-        slug=_slug(results, group),
+        slug=slug_of(results.model, group),
         model=results.model,
         status="measured",
         group=group,
@@ -115,7 +115,7 @@ def _by_rules(results: Results, run: RunRecord | None) -> Entry:
         raise DataError("no prediction of a domain was scored: there is no overall score")
     group = _group(results, None, rules.definition)
     return Entry(
-        slug=_slug(results, group),
+        slug=slug_of(results.model, group),
         model=results.model,
         status="measured",
         group=group,
@@ -136,6 +136,7 @@ def provenance(results: Results, run: RunRecord | None = None) -> Provenance:
     """Where results come from; without the run's own record the date is when they were computed."""
     last = run.sessions[-1] if run is not None and run.sessions else None
     return Provenance(
+        begun=results.made_at if run is None else run.created_at,
         date=results.made_at if last is None else last.started_at,
         harness=results.made_by if last is None else last.harness,
         git_commit=None if last is None else last.git_commit,
@@ -161,16 +162,13 @@ def _costs(results: Results, judge: JudgeResults | None) -> Costs:
 
 def _group(results: Results, judge: JudgeResults | None, definition: str = "") -> Group:
     data = results.predict.data
-    prompts = {"tasks": results.predict.tasks, "extraction": results.predict.extraction}
-    if judge is not None:
-        prompts |= {"judge": judge.judge.prompts, "system": judge.judge.system_prompts}
     return Group(
         score="rules" if judge is None else "judge",
         data=data.name,
         data_revision=data.revision,
         data_sha256=digest(data.files),
         protocol=f"rules {definition[:8]}" if judge is None else judge.judge.protocol,
-        prompts_sha256=digest(prompts),
+        prompts_sha256=prompts_digest(results.predict, None if judge is None else judge.judge),
         judge=None if judge is None else judge.judge.model,
         judge_digest=None if judge is None else judge.judge.digest,
         selection=selection_words(results.selection),
@@ -179,10 +177,23 @@ def _group(results: Results, judge: JudgeResults | None, definition: str = "") -
     )
 
 
-def _slug(results: Results, group: Group) -> str:
-    """Letters, digits and dashes, so that it can name a file; one for each model and group."""
-    name = re.sub(r"[^a-z0-9]+", "-", results.model.lower()).strip("-")[:100]
-    return f"measured-{group.score}-{name}-{digest([results.model, group.model_dump(mode='json')])[:8]}"
+def prompts_digest(predict: PredictSection, judge: JudgeRecord | None) -> str:
+    """One digest over what the model and the judge are told: entries of unlike prompts never share a table."""
+    prompts: dict[str, object] = {"tasks": predict.tasks, "extraction": predict.extraction}
+    if judge is not None:
+        prompts |= {"judge": judge.prompts, "system": judge.system_prompts}
+    return digest(prompts)
+
+
+def slug_of(model: str, group: Group) -> str:
+    """Letters, digits and dashes, so that it can name a file; one for each name and group."""
+    name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:100]
+    return f"measured-{group.score}-{name}-{digest([model, group.model_dump(mode='json')])[:8]}"
+
+
+def renamed(entry: Entry, name: str) -> Entry:
+    """The entry under the name that is to be shown, with the slug that belongs to it."""
+    return Entry.model_validate(entry.model_dump() | {"model": name, "slug": slug_of(name, entry.group)})
 
 
 def _known(intervals: Mapping[str, Intervals], policy: Policy) -> dict[str, Interval]:

@@ -71,9 +71,11 @@ class Costs(Record):
 
 
 class Provenance(Record):
-    """The run: when it was last worked on (UTC), with which harness and commit (None: an installed package),
-    by which version it was scored, what fixed its predictions, how many samples of each domain, answers of each."""
+    """The run: when it was begun, which tells it from others, and last worked on (UTC), with which harness and commit
+    (None: an installed package), by which version it was scored, what fixed its predictions, how many samples of
+    each domain, answers of each."""
 
+    begun: str = Field(pattern=UTC_TIME)
     date: str = Field(pattern=UTC_TIME)
     harness: str
     git_commit: str | None

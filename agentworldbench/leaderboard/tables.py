@@ -50,7 +50,7 @@ def group_table(group: Group, entries: list[Entry]) -> Table:
         ),
         rows=tuple(rows),
         left=("Model", "Status"),
-        notes=_notes(entries, beside),
+        notes=group_notes(group, entries),
     )
 
 
@@ -77,6 +77,11 @@ def _rule_score(rules: RuleScores | None) -> str:
 
 def _skill(rules: RuleScores | None) -> str:
     return DASH if rules is None else share_cell(rules.overall_skill, rules.skill_interval)
+
+
+def group_notes(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """What must be said below a group's table."""
+    return _notes(entries, _beside(group, entries))
 
 
 def _notes(entries: Sequence[Entry], beside: Collection[str]) -> tuple[str, ...]:

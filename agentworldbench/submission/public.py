@@ -27,7 +27,7 @@ from agentworldbench.run_record import RunRecord
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store
 from agentworldbench.submission.manifest import REFERENCES, Options, created
-from agentworldbench.submission.redact import Redactor
+from agentworldbench.submission.redact import IDENTIFYING, Redactor
 
 TEXTS: Final = frozenset({"observation", "text", "reasoning", "reply", "strengths", "weaknesses", "refusal"})
 """Fields of records that hold what a model or judge wrote: published as they are, or not at all."""
@@ -57,7 +57,7 @@ def publish(run: Run, samples: Samples, folder: Path, options: Options, scoring:
     store.replace_journal("NOTICE", [_notice(samples, options).encode("utf-8")])
     redactions = redactor.counts.copy()
     made = make_results(Store(folder), public, samples, scoring)
-    before, now = (redactor.value(one.model_dump(mode="json")) for one in (stored, made))
+    before, now = (redactor.value(one.model_dump(mode="json"), IDENTIFYING) for one in (stored, made))
     redactor.counts = redactions  # those in the files, not those of the comparison
     _check_same(run.path, before, now)
     # Results can be made again at any time, and are the same: the bundle's are dated by its last session.
@@ -132,7 +132,7 @@ def _public_lines(
             fields: dict[str, Any] = json.loads(file.read(length))
             if not options.reasoning:
                 fields.pop("reasoning", None)
-            public = redactor.value(fields, TEXTS)
+            public = redactor.value(fields, TEXTS | IDENTIFYING)
             yield json.dumps(public, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
 
 

@@ -28,15 +28,20 @@ PUBLIC_HOSTS: Final = frozenset(
 )
 """Hosts, with all below them, whose addresses tell nothing of who asks. Those that carry a customer's name (Azure, dedicated
 endpoints) are not among them."""
+IDENTIFYING: Final = frozenset({"sample_id"})
+"""Fields that name things of the data and may look like anything."""
 _ROOTS: Final = (
     "home", "Users", "root", "mnt", "data", "datasets", "srv", "opt", "tmp", "var", "scratch", "work", "workspace",
     "nfs", "lustre", "gpfs", "media", "private", "etc", "proj", "projects", "storage", "shared", "local", "gpu", "raid",
     "content", "vol", "volumes", "dev", "run", "usr",
 )  # fmt: skip
-_PATH: Final = re.compile(rf"(?<![\w.])/(?:{'|'.join(_ROOTS)})(?:/[^\s\"'<>|:;,()\[\]{{}}]*)?")
+_PATH: Final = re.compile(
+    rf"(?<![\w.])/(?:{'|'.join(_ROOTS)})(?=[/\s\"'<>|:;,()\[\]{{}}]|$)(?:/[^\s\"'<>|:;,()\[\]{{}}]*)?"
+)
 _WINDOWS: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]:\\[^\s\"'<>|:;,()]+")
 _URL: Final = re.compile(
-    r"(?P<scheme>https?|wss?)://(?P<place>[^\s/\"'<>\\)\]}]+)(?P<path>/[^\s\"'<>)\]}]*)?"
+    r"(?P<scheme>https?|wss?)://(?P<user>[^\s/\"'<>@]+@)?(?P<place>\[[0-9A-Fa-f:.%]+\](?::\d+)?|[^\s/\"'<>()\[\]{}\\@]+)"
+    r"(?P<path>/[^\s\"'<>)\]}]*)?"
 )
 _PRIVATE_ENDS: Final = (
     ".local",
@@ -64,7 +69,9 @@ class Redactor:
         # Where a host stands without a scheme, as in "cannot connect to host gpu-7:8000". Longest first.
         names = sorted(map(re.escape, self._numbers), key=len, reverse=True)
         self._bare = (
-            re.compile(rf"(?<![\w.@/-])(?:{'|'.join(names)})(?::\d+)?(?![\w-])", re.I) if names else None
+            re.compile(rf"(?<![\w.@/-])(?P<host>{'|'.join(names)})(?::\d+)?(?![\w-])", re.I)
+            if names
+            else None
         )
 
     @property
@@ -96,7 +103,7 @@ class Redactor:
 
     def run(self, run: RunRecord) -> RunRecord:
         """`run.json` as it may be public; a data folder and task folders are told by their names."""
-        fields = self.value(run.model_dump(mode="json"))
+        fields = self.value(run.model_dump(mode="json"), IDENTIFYING)
         selection = fields["selection"]
         selection["data"] = self._local(selection["data"])
         selection["tasks"] = [self._local(name) for name in selection["tasks"]]
@@ -110,20 +117,21 @@ class Redactor:
         return path.name
 
     def _address(self, found: re.Match[str]) -> str:
-        place, path = found["place"], found["path"] or ""
-        user, _, rest = place.rpartition("@")
-        host = _host(f"{found['scheme']}://{rest}")
-        if host and is_public(host):
+        user, place, path = found["user"], found["place"], found["path"] or ""
+        host = _host(f"{found['scheme']}://{place}")
+        if (
+            is_public(host)
+            or host.endswith(".invalid")
+            or not (host in self._numbers or _looks_private(host))
+        ):
             self.counts["address"] += bool(user)
-            return f"{found['scheme']}://{rest}{path}"
-        if host.endswith(".invalid") or not (host in self._numbers or _looks_private(host) or user):
-            return found[0]
+            return f"{found['scheme']}://{place}{path}"
         self.counts["address"] += 1
         return f"{found['scheme']}://{self._name(host)}{path}"
 
     def _bare_host(self, found: re.Match[str]) -> str:
         self.counts["address"] += 1
-        return self._name(found[0].rpartition(":")[0].lower() or found[0].lower())
+        return self._name(found["host"].lower())
 
     def _name(self, host: str) -> str:
         number = self._numbers.get(host)

@@ -1,8 +1,8 @@
 """One honest run on rows of our own, as a bundle, and ways to make the folder of a bundle hold together again.
 
 `make_rows` writes two domains whose recorded answers hold process ids, clocks and ids that no prompt tells.
-`honest_run` asks a scripted world and a scripted judge about them: some replies are empty, and every judge reply is
-another text. `seal` writes the manifest anew after a forger has changed files, as a forger would.
+`made_run` asks a scripted world and a scripted judge about them: some replies are empty, and every judge reply is
+another text; `dishonest` worlds cheat. `seal` writes the manifest anew after a forger has changed files, as a forger would.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentworldbench.run import evaluate
 from agentworldbench.submission.manifest import MANIFEST, Options, Submitter, read_manifest, write_manifest
 from agentworldbench.submission.pack import Prepared, mark, prepare, write_zip
 
-from .scripted_server import ChatCall, Reply, ScriptedServer, hash_scores, verdict_text
+from .scripted_server import ChatCall, Reply, Script, ScriptedServer, hash_scores, verdict_text
 from .whole_runs import kind_of_call, options
 
 MARKER: Final = "**Environment Observation:**"
@@ -89,7 +89,29 @@ def script(call: ChatCall) -> Reply:
     return Reply(content=f"<predicted_observation>\n{text}\n</predicted_observation>")
 
 
-def honest_run(folder: Path, **more: Any) -> Path:
+def dishonest(world: Callable[[ChatCall], str]) -> Script:
+    """A world that answers what `world` says, whatever an honest one would; the judge is the honest one."""
+
+    def answer(call: ChatCall) -> Reply:
+        if call.model == "judge":
+            return script(call)
+        return Reply(content=f"<predicted_observation>\n{world(call)}\n</predicted_observation>")
+
+    return answer
+
+
+def reference_for(call: ChatCall) -> str:
+    """The recorded answer to a model's prompt: what a model gives that has seen the answers."""
+    for observed in (_screen, _envelope):
+        domain = "terminal" if observed is _screen else "mcp"
+        for number in range(TRAJECTORIES):
+            for turn in (1, 2):
+                if call.last_user == _turn(domain, number, turn) + SUFFIX:
+                    return observed(number, turn)
+    raise AssertionError(f"no such prompt: {call.last_user[:80]}")
+
+
+def made_run(folder: Path, script: Script = script, **more: Any) -> Path:
     """A finished run in `folder`/run over the rows in `folder`/rows, whole and judged."""
     rows = make_rows(folder / "rows")
     with ScriptedServer(script) as server:

@@ -1,0 +1,278 @@
+"""`awb submit`: shows what of a run would become public, asks, and hands it to a file, a repository or a hub."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentworldbench.cli.arguments import AllowCode, MovedData, RunPath
+
+if TYPE_CHECKING:
+    from agentworldbench.leaderboard.provenance import Submitter
+    from agentworldbench.submission.deliver import Target
+    from agentworldbench.submission.pack import Prepared
+
+
+class To(StrEnum):
+    """Where a run is submitted to."""
+
+    FILE = "file"
+    LEADERBOARD = "leaderboard"
+    HUB = "hub"
+    EEE = "eee"
+    LM_EVAL = "lm-eval"
+
+
+_PUBLIC, _HUB, _BOARD = "What becomes public", "Hugging Face hub", "Leaderboard repository"
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The flags that say where to."""
+
+    run: Path
+    output: Path | None
+    repository: str | None
+    model_repository: str | None
+    judge: str | None
+    create_pr: bool
+    private: bool
+    push: bool
+    remote: str
+    bundle_url: str | None
+    name: str | None
+    subset: bool
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("submit", short_help="Make a run public: a bundle, a leaderboard's branch, a hub upload.")(
+        submit
+    )
+
+
+def submit(
+    run_path: RunPath,
+    to: Annotated[To, typer.Option("--to", help="Where to.")] = To.FILE,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PATH", show_default=False,
+                     help="File of the bundle or patch, or folder of exported files; default: named after the run, here."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask after the preview.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the preview and stop.")] = False,
+    data: MovedData = None,
+    allow_code: AllowCode = False,
+    submitter: Annotated[
+        str | None, typer.Option("--submitter", metavar="NAME", rich_help_panel=_PUBLIC, show_default=False,
+                                 help="Who submits, as it shall be shown; default: nobody is named."),
+    ] = None,
+    submitter_url: Annotated[
+        str | None, typer.Option("--submitter-url", metavar="URL", rich_help_panel=_PUBLIC, show_default=False,
+                                 help="A page of the submitter."),
+    ] = None,
+    contact: Annotated[
+        str | None, typer.Option("--contact", metavar="TEXT", rich_help_panel=_PUBLIC, show_default=False,
+                                 help="How the submitter can be reached; it is public."),
+    ] = None,
+    reasoning: Annotated[
+        bool, typer.Option("--reasoning", rich_help_panel=_PUBLIC, help="Publish reasoning that came apart from answers.")
+    ] = False,
+    no_references: Annotated[
+        bool, typer.Option("--no-references", rich_help_panel=_PUBLIC, help="Leave the reference observations out.")
+    ] = False,
+    allow: Annotated[
+        list[str] | None, typer.Option("--allow", metavar="FINDING", rich_help_panel=_PUBLIC, show_default=False,
+                                       help="Publish what looks like a secret, by the id in the preview; may be repeated."),
+    ] = None,
+    repository: Annotated[
+        str | None, typer.Option("--repository", metavar="WHERE", rich_help_panel=_BOARD, show_default=False,
+                                 help="--to leaderboard: directory of your clone; --to hub: dataset OWNER/NAME."),
+    ] = None,
+    push: Annotated[
+        bool, typer.Option("--push", rich_help_panel=_BOARD, help="Push the branch, with the credentials that git has.")
+    ] = False,
+    remote: Annotated[
+        str, typer.Option("--remote", metavar="NAME", rich_help_panel=_BOARD, help="Remote to push to.")
+    ] = "origin",
+    bundle_url: Annotated[
+        str | None, typer.Option("--bundle-url", metavar="URL", rich_help_panel=_BOARD, show_default=False,
+                                 help="Where the bundle is public; default: it is committed beside the entry."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", rich_help_panel=_BOARD, show_default=False,
+                                 help="The model's name to show; default: the model string."),
+    ] = None,
+    subset: Annotated[
+        bool, typer.Option("--subset", rich_help_panel=_BOARD,
+                           help="Enter a run over a part of the data, in a table of its own and without a rank."),
+    ] = False,
+    model_repository: Annotated[
+        str | None, typer.Option("--model-repository", metavar="OWNER/NAME", rich_help_panel=_HUB, show_default=False,
+                                 help="Write the scores into this model's .eval_results too."),
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", rich_help_panel=_HUB, show_default=False,
+                                 help="Whose scores, where the run has several judges."),
+    ] = None,
+    create_pr: Annotated[
+        bool, typer.Option("--create-pr", rich_help_panel=_HUB, help="Open pull requests in place of commits.")
+    ] = False,
+    private: Annotated[
+        bool, typer.Option("--private", rich_help_panel=_HUB, help="A dataset repository that is made is private.")
+    ] = False,
+) -> None:  # fmt: skip
+    """Make a run public. The preview shows every file, the first records, all addresses and what looks like a secret;
+    nothing leaves this machine before you have agreed to it.
+
+    Only a complete run is submitted, and only with results that its stored replies give again.
+    """
+    from agentworldbench.outcome import Scoring
+    from agentworldbench.submission.manifest import Options
+    from agentworldbench.submission.pack import prepare
+
+    words = _Words(
+        run_path, output, repository, model_repository, judge, create_pr, private, push, remote, bundle_url, name, subset
+    )  # fmt: skip
+    target = _target(to, words)
+    who = _submitter(submitter, submitter_url, contact)
+    target.check()
+    with tempfile.TemporaryDirectory(prefix="awb-submit-") as scratch:
+        folder = Path(scratch) / "bundle"
+        folder.mkdir()
+        prepared = prepare(
+            run_path,
+            folder,
+            Options(reasoning=reasoning, references=not no_references),
+            submitter=who,
+            allow=allow or (),
+            data=data,
+            scoring=Scoring(allow_code=allow_code),
+        )
+        _show(prepared, target)
+        if not dry_run and _agreed(target, yes):
+            _say(target.deliver(prepared))
+
+
+def _target(to: To, words: _Words) -> Target:
+    """The place that the flags name. Raises ConfigError for flags of another one."""
+    from agentworldbench.errors import ConfigError
+    from agentworldbench.submission.deliver import FileTarget
+    from agentworldbench.submission.pack import SUFFIX
+
+    _check_flags(to, words)
+    if to is To.FILE:
+        return FileTarget(words.output or Path(words.run.resolve().name + SUFFIX))
+    if to is To.LEADERBOARD:
+        from agentworldbench.submission.repository import RepositoryTarget
+
+        if words.repository is None:
+            raise ConfigError(
+                "--repository is missing: the directory of your clone of the leaderboard's repository"
+            )
+        return RepositoryTarget(
+            Path(words.repository),
+            words.output,
+            words.push,
+            words.remote,
+            words.bundle_url,
+            words.name,
+            words.subset,
+        )
+    if to is To.HUB:
+        from agentworldbench.submission.hub_upload import HubTarget
+
+        if words.repository is None:
+            raise ConfigError("--repository is missing: the dataset repository OWNER/NAME for the bundle")
+        return HubTarget(
+            words.repository, words.model_repository, words.judge, words.create_pr, words.private
+        )
+    raise ConfigError(f"--to {to.value}: not built yet")
+
+
+_ONLY: dict[str, tuple[To, ...]] = {
+    "repository": (To.LEADERBOARD, To.HUB),
+    "push": (To.LEADERBOARD,),
+    "bundle_url": (To.LEADERBOARD,),
+    "name": (To.LEADERBOARD,),
+    "subset": (To.LEADERBOARD,),
+    "model_repository": (To.HUB,),
+    "judge": (To.HUB,),
+    "create_pr": (To.HUB,),
+    "private": (To.HUB,),
+}
+"""Flags that only these targets know; another would take them in and do nothing."""
+
+
+def _check_flags(to: To, words: _Words) -> None:
+    from agentworldbench.errors import ConfigError
+
+    for field, targets in _ONLY.items():
+        if getattr(words, field) and to not in targets:
+            known = " and ".join(f"--to {one.value}" for one in targets)
+            raise ConfigError(f"--{field.replace('_', '-')} belongs to {known}, not to --to {to.value}")
+    if to is To.HUB and words.output is not None:
+        raise ConfigError("--output belongs to targets on this machine, not to --to hub")
+
+
+def _submitter(name: str | None, url: str | None, contact: str | None) -> Submitter | None:
+    from pydantic import ValidationError
+
+    from agentworldbench.errors import ConfigError
+    from agentworldbench.leaderboard.provenance import Submitter
+
+    if name is None:
+        if url or contact:
+            raise ConfigError(
+                "--submitter is missing: the name that belongs to --submitter-url and --contact"
+            )
+        return None
+    try:
+        return Submitter(name=name, url=url, contact=contact)
+    except ValidationError as problem:
+        field = str(problem.errors()[0]["loc"][0])
+        flag = {"name": "--submitter", "url": "--submitter-url"}.get(field, "--contact")
+        raise ConfigError(f"{flag}: {problem.errors()[0]['msg']}") from problem
+
+
+def _show(prepared: Prepared, target: Target) -> None:
+    """Print the preview. Raises ConfigError where something in it may not become public."""
+    from agentworldbench.cli.output import print_tables
+    from agentworldbench.errors import ConfigError
+    from agentworldbench.submission.preview import preview_tables
+
+    print_tables(preview_tables(prepared))
+    typer.echo("")
+    if refused := prepared.refused:
+        flags = " ".join(f"--allow {one.id}" for one in refused)
+        raise ConfigError(
+            f"{len(refused)} of what would become public looks like a secret (table above); nothing was written. Take it out "
+            f"of the run, or publish it with {flags}"
+        )
+    _say(target.told(prepared))
+
+
+def _agreed(target: Target, yes: bool) -> bool:
+    """Whether the submitter wants it. Where nobody can be asked, only what stays on this machine is made."""
+    from agentworldbench.errors import ConfigError
+
+    if yes:
+        return True
+    if sys.stdin.isatty():
+        return typer.confirm("Go on?", err=True)
+    if target.leaves:
+        raise ConfigError("nobody can be asked here; look at the preview, then give --yes")
+    return True
+
+
+def _say(lines: list[str]) -> None:
+    from agentworldbench.render.table import printable
+
+    for line in lines:
+        typer.echo("\n".join(map(printable, line.split("\n"))))

@@ -1,0 +1,71 @@
+"""Where a bundle goes: what every target can tell before and do after the submitter has agreed, and the plainest one, a file.
+
+In: a prepared bundle. Out: lines that say what was made. A target is made from the command line's words alone, checks
+what can be checked before any work, and touches nothing until `deliver`.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agentworldbench.errors import ConfigError
+from agentworldbench.submission.pack import Prepared, write_zip
+
+
+class Target(Protocol):
+    """A place that a bundle is handed to."""
+
+    @property
+    def leaves(self) -> bool:
+        """Whether something leaves this machine: then nothing happens unless a person has agreed."""
+
+    def check(self) -> None:
+        """What can be found wrong before any work. Raises ConfigError."""
+
+    def told(self, prepared: Prepared) -> list[str]:
+        """What would be written and where to. Raises DataError or ConfigError where the bundle is not fit for it."""
+
+    def deliver(self, prepared: Prepared) -> list[str]:
+        """Do it; lines on what was made."""
+
+
+@dataclass(frozen=True)
+class FileTarget:
+    """A zip file on this machine."""
+
+    path: Path
+
+    @property
+    def leaves(self) -> bool:
+        """A file stays here."""
+        return False
+
+    def check(self) -> None:
+        """Refuse a path that cannot be a file."""
+        if self.path.is_dir():
+            raise ConfigError(f"--output {self.path}: is a directory; name the file to write")
+
+    def told(self, prepared: Prepared) -> list[str]:
+        """The file."""
+        return [f"Goes to the file {self.path}."]
+
+    def deliver(self, prepared: Prepared) -> list[str]:
+        """Write the file; one with other contents stays. Raises ConfigError then."""
+        write_file(prepared.folder, self.path)
+        return [f"{self.path}: {self.path.stat().st_size:,} bytes, bundle {prepared.sha256}"]
+
+
+def write_file(folder: Path, path: Path) -> None:
+    """Pack a bundle's folder into `path`. Raises ConfigError when it exists with other contents."""
+    with tempfile.TemporaryDirectory(prefix="awb-submit-") as scratch:
+        made = Path(scratch) / "bundle.zip"
+        if path.exists():
+            write_zip(folder, made)
+            if not filecmp.cmp(made, path, shallow=False):
+                raise ConfigError(f"{path}: exists with other contents; remove it or choose another --output")
+            return
+    write_zip(folder, path)
