@@ -39,12 +39,11 @@ def check_manifest(manifest: Manifest, material: Material) -> Iterator[Hit]:
     }
     if results is not None:
         pairs["claims"] = (list(manifest.claims), list(claims_of(results)))
-        judges = [
-            one.judge.model_dump(include={"digest", "model", "protocol", "prompts", "system_prompts"})
-            for one in results.judges
-        ]
-        claimed = [one.model_dump(exclude={"served"}) for one in manifest.judges]
-        pairs["judges"] = (claimed, judges)
+        named = {"digest", "model", "protocol", "prompts", "system_prompts"}
+        pairs["judges"] = (
+            list(manifest.judges),
+            [one.judge.model_dump(include=named) | {"served": one.served} for one in results.judges],
+        )
     if material.samples is not None:
         ids = sorted(ref.id for ref in material.samples.refs)
         pairs["samples"] = (manifest.samples, len(ids))

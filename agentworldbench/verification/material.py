@@ -8,13 +8,15 @@ what contradicts the record as a hit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from typing import Final
 
 from agentworldbench.config import RunConfig
-from agentworldbench.errors import AwbError
+from agentworldbench.errors import AwbError, DataError
 from agentworldbench.hub import cached_file
 from agentworldbench.official_files import OfficialPrompts, official_prompts
 from agentworldbench.plan import SELECTION_FIELDS, Samples, open_samples
@@ -27,8 +29,12 @@ from agentworldbench.store import Store, open_store
 from agentworldbench.task import Task, is_bundled, load_tasks
 from agentworldbench.verification.findings import Hit, Unchecked
 
-PINNED = ("mini", "official")
+_PINNED_HUB: Final = re.compile(r"hf:([\w.-]+/[\w.-]+)@([0-9a-f]{40})", re.ASCII)
+"""Of other data on a hub only a fixed commit: of a branch, the hub would be asked what it is now."""
+PINNED: Final = ("mini", "official")
 """Names of data whose files this harness knows: other files under such a name are refused."""
+MOST_ANSWERS: Final = 1000
+"""Epochs of a run, or repeats of a judge, that are verified."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,7 @@ def open_material(
 ) -> Material:
     """Open a run directory for verification. Raises ConfigError or StoreError when it cannot be read as one."""
     run = load_run(path)
+    _check_size(run.record)
     hits: list[Hit] = []
     unchecked: list[Unchecked] = []
     wanted = [domain for domain, count in run.record.selection.samples.items() if count]
@@ -125,6 +132,13 @@ def open_material(
         hits=hits,
         unchecked=unchecked,
     )
+
+
+def _check_size(record: RunRecord) -> None:
+    """Raises DataError for numbers that no run has and that would keep verification busy for ever."""
+    most = max((record.epochs, *record.repeats.values()))
+    if most > MOST_ANSWERS:
+        raise DataError(f"run.json: {most} epochs or repeats; at most {MOST_ANSWERS} are verified")
 
 
 def _samples(
@@ -157,8 +171,6 @@ def _samples(
             why = f"--data {place}: the file of '{domain}' is not the one that the run names ({claimed})"
             unchecked.append(Unchecked(check="data", why=why))
         return None
-    if name in PINNED and samples.source.name != name and data is not None:
-        return samples  # a copy of the same bytes, whatever its folder is called
     return samples
 
 

@@ -74,9 +74,18 @@ class Opened:
     sha256: str | None
 
     def material(self, data: str | None = None, prompts: Path | None = None) -> Material:
-        """The run in it, with data and prompts as far as they are at hand. Raises ConfigError or StoreError."""
+        """The run in it, with data and prompts as far as they are at hand.
+
+        Raises BundleError for a bundle that holds no run, ConfigError, StoreError or DataError for such a directory.
+        """
         reasoning = self.manifest is None or self.manifest.options.reasoning
-        return open_material(self.path, data, prompts, reasoning)
+        try:
+            return open_material(self.path, data, prompts, reasoning)
+        except AwbError as problem:
+            if self.manifest is None:
+                raise
+            told = str(problem).replace(f"{self.path}/", "")
+            raise BundleError("records", f"{told.partition(';')[0]}") from problem
 
 
 @contextmanager
@@ -107,7 +116,7 @@ def verify(
 
 
 def refusal(subject: Path, problem: BundleError) -> Report:
-    """The report on a bundle that could not be opened safely."""
+    """The report on a bundle that could not be opened safely, or whose files are not those of a run."""
     findings = gathered([Hit("archive", "refused", f"{problem.kind}: {problem}", subject.name)])
     return Report(
         verdict="refused",

@@ -23,7 +23,20 @@ from .whole_runs import kind_of_call, options
 MARKER: Final = "**Environment Observation:**"
 SUFFIX: Final = "\n\nAnswer between <predicted_observation> and </predicted_observation>."
 TRAJECTORIES: Final = 12
-TOOLS: Final = ("sleep", "tar", "rsync", "gzip", "curl", "make", "find", "sort", "grep", "diff", "wget", "scp")
+TOOLS: Final = (
+    "sleep",
+    "tar",
+    "rsync",
+    "gzip",
+    "curl",
+    "make",
+    "find",
+    "sort",
+    "grep",
+    "diff",
+    "wget",
+    "scp",
+)
 
 
 def make_rows(folder: Path) -> Path:
@@ -43,7 +56,9 @@ def _turn(domain: str, number: int, turn: int) -> str:
     action = f'["{TOOLS[number]} part-{turn} &\\n"]'
     if domain == "mcp":
         action = json.dumps({"name": "create_note", "arguments": {"title": f"{TOOLS[number]} {turn}"}})
-    first = f"**Task Instruction:**\nRun {TOOLS[number]} over all parts, in {domain}.\n\n" if turn == 1 else ""
+    first = (
+        f"**Task Instruction:**\nRun {TOOLS[number]} over all parts, in {domain}.\n\n" if turn == 1 else ""
+    )
     return f"### Turn {turn}\n{first}**Action:**\n```\n{action}\n```"
 
 
