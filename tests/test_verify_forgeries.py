@@ -15,16 +15,21 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.run import score_run
 from agentworldbench.verification.findings import Finding, Report
 from agentworldbench.verification.verify import verify
 from tests.helpers.honest_bundle import (
+    Lines,
     bundle_folder,
     dishonest,
+    edit_json,
+    edit_lines,
     made_run,
     packed,
+    read_lines,
     reference_for,
+    rescored,
     seal,
+    write_lines,
 )
 from tests.helpers.scripted_server import ChatCall, Script, verdict_text
 
@@ -38,42 +43,6 @@ def home(quick_retries: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("honest")
     bundle_folder(made_run(folder), folder / "bundle", folder / "rows")
     return folder
-
-
-Lines = list[dict[str, Any]]
-
-
-def read_lines(path: Path) -> Lines:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def write_lines(path: Path, lines: Lines) -> None:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-
-
-def edit_lines(folder: Path, name: str, edit: Callable[[Lines], Lines | None]) -> None:
-    lines = read_lines(folder / name)
-    write_lines(folder / name, edit(lines) or lines)
-
-
-def edit_json(folder: Path, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
-    value = json.loads((folder / name).read_text(encoding="utf-8"))
-    edit(value)
-    (folder / name).write_text(json.dumps(value), encoding="utf-8")
-
-
-def rescored(folder: Path) -> None:
-    """Results and metrics of what now stands in the journals, and claims in the manifest to go with them."""
-    from agentworldbench.run import load_run
-    from agentworldbench.submission.manifest import claims_of
-
-    run = score_run(folder, str(folder.parent / "rows"))
-    for name in ("run.lock", "run.owner"):
-        (folder / name).unlink(missing_ok=True)
-    results = load_run(run.path).results
-    assert results is not None
-    claims = [claim.model_dump(mode="json") for claim in claims_of(results)]
-    seal(folder, lambda fields: fields.update(claims=claims))
 
 
 def good(lines: Lines) -> Iterator[dict[str, Any]]:
@@ -102,12 +71,12 @@ def claim_beyond_results(folder: Path) -> None:
 
 def grades_raised(folder: Path) -> None:
     edit_lines(folder, "verdicts.jsonl", lambda lines: next(good(lines)).update(scores=PERFECT))
-    rescored(folder)
+    rescored(folder, folder.parent / "rows")
 
 
 def failures_dropped(folder: Path) -> None:
     edit_lines(folder, "predictions.jsonl", lambda lines: list(good(lines)))
-    rescored(folder)
+    rescored(folder, folder.parent / "rows")
 
 
 def failures_not_selected(folder: Path) -> None:
@@ -116,7 +85,7 @@ def failures_not_selected(folder: Path) -> None:
     write_lines(folder / "predictions.jsonl", list(good(lines)))
     counts = {domain: sum(name.startswith(domain) for name in names) for domain in ("mcp", "terminal")}
     edit_json(folder, "run.json", lambda run: run["selection"].update(sample_id=names, samples=counts))
-    rescored(folder)
+    rescored(folder, folder.parent / "rows")
     run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     seal(folder, lambda fields: fields.update(selection=run["selection"]))
 
@@ -210,7 +179,7 @@ def other_references(folder: Path) -> None:
 def secret_inside(folder: Path) -> None:
     key = "sk-" + "Zq8Lw3Vn5Xt2Rb7Kd9Mf4Hs6"
     edit_lines(folder, "predictions.jsonl", lambda lines: lines[0].update(notes=[f"sent with {key}"]))
-    rescored(folder)
+    rescored(folder, folder.parent / "rows")
 
 
 def other_tasks(folder: Path) -> None:
@@ -286,7 +255,8 @@ def injected(call: ChatCall) -> str:
 
 
 CHEATS = [
-    (reference_for, "leaked text", "text of the recorded answer that no model can know"),
+    # All 48 recorded answers hold text that nobody can know.
+    (reference_for, "leaked text", "that no model can know (48 of the 48 samples that have such text)"),
     (copied, "duplicates", "the same prediction for samples of unlike tasks"),
     (injected, "judge injection", "imitates a verdict"),
 ]
@@ -301,11 +271,3 @@ def test_a_model_that_cheats_is_refused(
     report = verify(run)
     assert reason in told(refused(report, check)), told(list(report.findings))
     assert {one.check for one in report.findings if one.severity == "refused"} == {check}
-
-
-def test_the_denominator_is_what_could_be_known(tmp_path: Path) -> None:
-    """All 48 recorded answers hold text that nobody can know, and each of them was repeated."""
-    report = verify(made_run(tmp_path, dishonest(reference_for)))
-    (leaked,) = refused(report, "leaked text")
-    assert leaked.count == 48
-    assert "48 of the 48 samples" in leaked.message

@@ -205,6 +205,7 @@ def _report(
         margin=MARGIN,
         decision=decision or "undecided",
         stopped=stopped,
+        scored=len(audit.stored),
         drawn=drawn,
         judged=sum(score is not None for _, score in scores),
         failed=sum(score is None for _, score in scores),
@@ -243,6 +244,14 @@ def noise_of(material: Material, judge: JudgeRecord) -> float:
     return max(stdev(pairs), 1.0) if len(pairs) >= LEAST_PAIRS else ASSUMED_NOISE
 
 
+def _why_undecided(audit: AuditReport) -> str:
+    if audit.stopped:
+        return audit.stopped
+    if audit.drawn == audit.scored:
+        return f"all {audit.drawn} scored samples were asked about again, which is too few to decide"
+    return f"{audit.judged} samples did not decide; a larger --audit N asks about more"
+
+
 def with_audit(report: Report, audit: AuditReport) -> Report:
     """The report with what the audit came to: a rejected claim is refused, an undecided one not accepted."""
     findings, unchecked, checked = list(report.findings), list(report.unchecked), list(report.checked)
@@ -252,8 +261,7 @@ def with_audit(report: Report, audit: AuditReport) -> Report:
         where = f"{difference:+.2f} points over {audit.judged} samples (seed {audit.seed})"
         findings.insert(0, Finding(check="audit", severity="refused", message=message, where=(where,)))
     elif audit.decision == "undecided":
-        why = audit.stopped or f"{audit.judged} samples did not decide; a larger --audit N goes on"
-        unchecked.append(Unchecked(check="audit", why=why))
+        unchecked.append(Unchecked(check="audit", why=_why_undecided(audit)))
     else:
         checked.append("audit")
     return report.model_copy(

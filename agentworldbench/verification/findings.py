@@ -72,8 +72,8 @@ class RuleNumbers(Record):
 class AuditReport(Record):
     """What judging again a random draw of samples came to. Differences are new minus stored, in points of the score.
 
-    `evidence_against` and `evidence_for` are the two capitals of `stats/sequential.py`, of which 20 and 10 decide; the
-    first `drawn` samples in the order of `seed` were asked about, `judged` of them have a new verdict and `failed` have
+    `evidence_against` and `evidence_for` are the two capitals of `stats/sequential.py`, of which 20 and 10 decide; of
+    the `scored` samples of the bundle the first `drawn` in the order of `seed` were asked about, `judged` of them have a new verdict and `failed` have
     none. `noise` is the standard deviation of the differences, `stopped` why it ended before a decision.
     """
 
@@ -83,6 +83,7 @@ class AuditReport(Record):
     margin: float
     stopped: str | None = None
     decision: Literal["accepted", "rejected", "undecided"]
+    scored: int
     drawn: int
     judged: int
     failed: int

@@ -13,8 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from agentworldbench.run import evaluate
-from agentworldbench.submission.manifest import MANIFEST, Options, Submitter, read_manifest, write_manifest
+from agentworldbench.run import evaluate, score_run
+from agentworldbench.submission.manifest import (
+    MANIFEST,
+    Options,
+    Submitter,
+    claims_of,
+    read_manifest,
+    write_manifest,
+)
 from agentworldbench.submission.pack import Prepared, mark, prepare, write_zip
 
 from .scripted_server import ChatCall, Reply, Script, ScriptedServer, hash_scores, verdict_text
@@ -154,3 +161,39 @@ def packed(folder: Path, target: Path) -> Path:
     """The zip file of a bundle's folder."""
     write_zip(folder, target)
     return target
+
+
+Lines = list[dict[str, Any]]
+
+
+def read_lines(path: Path) -> Lines:
+    """The records of a journal."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_lines(path: Path, lines: Lines) -> None:
+    """Replace a journal."""
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def edit_lines(folder: Path, name: str, edit: Callable[[Lines], object]) -> None:
+    """Change the records of a journal in place, or put the list in their place that `edit` returns."""
+    lines = read_lines(folder / name)
+    edited = edit(lines)
+    write_lines(folder / name, edited if isinstance(edited, list) else lines)
+
+
+def edit_json(folder: Path, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Change a JSON file in place."""
+    value = json.loads((folder / name).read_text(encoding="utf-8"))
+    edit(value)
+    (folder / name).write_text(json.dumps(value), encoding="utf-8")
+
+
+def rescored(folder: Path, data: Path) -> None:
+    """Results and metrics of what now stands in the journals, and claims in the manifest to go with them."""
+    results = score_run(folder, str(data)).results
+    assert results is not None
+    (folder / "run.lock").unlink(missing_ok=True)
+    claims = [claim.model_dump(mode="json") for claim in claims_of(results)]
+    seal(folder, lambda fields: fields.update(claims=claims))
