@@ -129,7 +129,7 @@ def cached_file(repository: str, name: str, revision: str | None) -> Path | None
 
 def cache_folder(repository: str) -> Path:
     """Where the hub's cache keeps a dataset repository. Raises ConfigError as `fetch`."""
-    _check_endpoint()
+    check_endpoint()
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE) / f"datasets--{repository.replace('/', '--')}"
@@ -167,15 +167,15 @@ def _patiently(
     for attempt in range(1, ATTEMPTS):
         try:
             return action()
-        except _broken() as problem:
-            names = _names(problem)
-            if _status(problem) not in statuses and (names & _UNREACHED or not names & passing):
+        except faults() as problem:
+            names = class_names(problem)
+            if http_status(problem) not in statuses and (names & _UNREACHED or not names & passing):
                 raise
             wait(pause(attempt, getattr(getattr(problem, "response", None), "headers", None)))
     return action()
 
 
-def _broken() -> tuple[type[Exception], ...]:
+def faults() -> tuple[type[Exception], ...]:
     """What the hub's library raises when something fails that it has no class of its own for.
 
     Its HTTP client is another one in each major version: the base of all errors of the one in use is
@@ -188,17 +188,17 @@ def _broken() -> tuple[type[Exception], ...]:
     return client_error, OSError, ValueError, RuntimeError, ImportError
 
 
-def _names(problem: BaseException) -> set[str]:
+def class_names(problem: BaseException) -> set[str]:
     """The names of an exception's class and its bases, Python's own left out."""
     return {kind.__name__ for kind in type(problem).__mro__ if kind.__module__ != "builtins"}
 
 
-def _status(problem: BaseException) -> int | None:
+def http_status(problem: BaseException) -> int | None:
     status = getattr(getattr(problem, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
 
 
-def _check_endpoint() -> None:
+def check_endpoint() -> None:
     # Some versions of the library cannot even be imported with an address that is none.
     endpoint = os.environ.get("HF_ENDPOINT", "").strip()
     if endpoint and not is_http(endpoint):
@@ -208,13 +208,13 @@ def _check_endpoint() -> None:
 @contextmanager
 def _explained(repository: str, name: str, revision: str | None) -> Iterator[None]:
     """Turn what the library raises into an error of ours."""
-    _check_endpoint()
+    check_endpoint()
     try:
         yield
-    except _broken() as problem:
+    except faults() as problem:
         cause = problem.__cause__
         # The library's own error for "not in the cache" says nothing about the reason.
-        within = cause if "LocalEntryNotFoundError" in _names(problem) and cause else problem
+        within = cause if "LocalEntryNotFoundError" in class_names(problem) and cause else problem
         raise _explanation(repository, name, revision, within) from problem
 
 
@@ -222,7 +222,7 @@ def _explanation(repository: str, name: str, revision: str | None, problem: Base
     from huggingface_hub import constants
 
     place = f"{repository}@{revision or 'main'}/{name}"
-    names = _names(problem)
+    names = class_names(problem)
     if known := next((text for kind, text in _ABSENT.items() if kind in names), None):
         return DataError(f"{place}: {known}")
     if _of_the_disk(problem):
@@ -244,7 +244,7 @@ def _explanation(repository: str, name: str, revision: str | None, problem: Base
     if isinstance(problem, _Stranger):
         return DataError(f"{place}: {problem}")
     reason = first_line(problem)
-    if status := _status(problem):
+    if status := http_status(problem):
         reason = f"{shown(constants.ENDPOINT)} answered HTTP {status}"
     elif reason.startswith("Consistency check failed"):
         reason = f"what came has another size than the hub states: the connection broke, or {PAGE}"

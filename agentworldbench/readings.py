@@ -168,7 +168,7 @@ def reading_of_all(groups: Groups, outcomes: Outcomes) -> Reading:
     floor = macro(one.floor for one in blocks.values())
     return Reading(
         domains=blocks,
-        failures={domain: _failures(map(_of_prediction, some)) for domain, some in made.items()},
+        failures={domain: _failures(map(of_prediction, some)) for domain, some in made.items()},
         micro=epochs_block([ref for refs in groups.values() for ref in refs], samples),
         macro_exclude=exclude,
         macro_floor=floor,
@@ -192,7 +192,7 @@ def epochs_of(outcomes: Sequence[Sequence[Outcome]]) -> SampleEpochs:
     return sample_epochs("", max(map(len, outcomes)), judged)
 
 
-def _of_prediction(repeats: Sequence[Outcome]) -> Outcome:
+def of_prediction(repeats: Sequence[Outcome]) -> Outcome:
     """What became of one prediction: pending while a verdict is, else a value where any repeat has one."""
     for some in (
         [one for one in repeats if one.stage in ("prediction", "pending")],

@@ -199,7 +199,10 @@ def write_judged(plan: Plan, data: str | None, say: Say) -> None:
             f"No judged.jsonl, for there are several judges: awb export official {plan.path} --judge NAME"
         )
     written = export_judged(plan.path, plan.judges[0].digest(), data)
-    return say(f"In the official script's form: {written.path} ({written.lines} lines)")
+    say(f"In the official script's form: {written.path} ({written.lines} lines)")
+    if written.note:
+        say(f"{written.path}: {written.note}")
+    return None
 
 
 def script_tables(asked: Asked) -> list[Table]:

@@ -29,9 +29,6 @@ class To(StrEnum):
     LM_EVAL = "lm-eval"
 
 
-_PUBLIC, _HUB, _BOARD = "What becomes public", "Hugging Face hub", "Leaderboard repository"
-
-
 @dataclass(frozen=True)
 class _Words:
     """The flags that say where to."""
@@ -70,62 +67,62 @@ def submit(
     data: MovedData = None,
     allow_code: AllowCode = False,
     submitter: Annotated[
-        str | None, typer.Option("--submitter", metavar="NAME", rich_help_panel=_PUBLIC, show_default=False,
+        str | None, typer.Option("--submitter", metavar="NAME", show_default=False,
                                  help="Who submits, as it shall be shown; default: nobody is named."),
     ] = None,
     submitter_url: Annotated[
-        str | None, typer.Option("--submitter-url", metavar="URL", rich_help_panel=_PUBLIC, show_default=False,
+        str | None, typer.Option("--submitter-url", metavar="URL", show_default=False,
                                  help="A page of the submitter."),
     ] = None,
     contact: Annotated[
-        str | None, typer.Option("--contact", metavar="TEXT", rich_help_panel=_PUBLIC, show_default=False,
+        str | None, typer.Option("--contact", metavar="TEXT", show_default=False,
                                  help="How the submitter can be reached; it is public."),
     ] = None,
     reasoning: Annotated[
-        bool, typer.Option("--reasoning", rich_help_panel=_PUBLIC, help="Publish reasoning that came apart from answers.")
+        bool, typer.Option("--reasoning", help="Publish reasoning that came apart from answers.")
     ] = False,
     no_references: Annotated[
-        bool, typer.Option("--no-references", rich_help_panel=_PUBLIC, help="Leave the reference observations out.")
+        bool, typer.Option("--no-references", help="Leave the reference observations out.")
     ] = False,
     allow: Annotated[
-        list[str] | None, typer.Option("--allow", metavar="FINDING", rich_help_panel=_PUBLIC, show_default=False,
+        list[str] | None, typer.Option("--allow", metavar="FINDING", show_default=False,
                                        help="Publish what looks like a secret, by the id in the preview; may be repeated."),
     ] = None,
     repository: Annotated[
-        str | None, typer.Option("--repository", metavar="WHERE", rich_help_panel=_BOARD, show_default=False,
+        str | None, typer.Option("--repository", metavar="WHERE", show_default=False,
                                  help="--to leaderboard: directory of your clone; --to hub: dataset OWNER/NAME."),
     ] = None,
     push: Annotated[
-        bool, typer.Option("--push", rich_help_panel=_BOARD, help="Push the branch, with the credentials that git has.")
+        bool, typer.Option("--push", help="Leaderboard: push the branch, with the credentials that git has.")
     ] = False,
     remote: Annotated[
-        str, typer.Option("--remote", metavar="NAME", rich_help_panel=_BOARD, help="Remote to push to.")
+        str, typer.Option("--remote", metavar="NAME", help="Leaderboard: remote to push to.")
     ] = "origin",
     bundle_url: Annotated[
-        str | None, typer.Option("--bundle-url", metavar="URL", rich_help_panel=_BOARD, show_default=False,
-                                 help="Where the bundle is public; default: it is committed beside the entry."),
+        str | None, typer.Option("--bundle-url", metavar="URL", show_default=False,
+                                 help="Leaderboard: where the bundle is public; default: it is committed beside the entry."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", rich_help_panel=_BOARD, show_default=False,
-                                 help="The model's name to show; default: the model string."),
+        str | None, typer.Option("--name", metavar="NAME", show_default=False,
+                                 help="Leaderboard: the model's name to show; default: the model string."),
     ] = None,
     subset: Annotated[
-        bool, typer.Option("--subset", rich_help_panel=_BOARD,
-                           help="Enter a run over a part of the data, in a table of its own and without a rank."),
+        bool, typer.Option("--subset",
+                           help="Leaderboard: enter a run over a part of the data, in a table of its own and without a rank."),
     ] = False,
     model_repository: Annotated[
-        str | None, typer.Option("--model-repository", metavar="OWNER/NAME", rich_help_panel=_HUB, show_default=False,
-                                 help="Write the scores into this model's .eval_results too."),
+        str | None, typer.Option("--model-repository", metavar="OWNER/NAME", show_default=False,
+                                 help="Hub: write the scores into this model's .eval_results too."),
     ] = None,
     judge: Annotated[
-        str | None, typer.Option("--judge", rich_help_panel=_HUB, show_default=False,
-                                 help="Whose scores, where the run has several judges."),
+        str | None, typer.Option("--judge", show_default=False,
+                                 help="Hub: whose scores, where the run has several judges."),
     ] = None,
     create_pr: Annotated[
-        bool, typer.Option("--create-pr", rich_help_panel=_HUB, help="Open pull requests in place of commits.")
+        bool, typer.Option("--create-pr", help="Hub: open pull requests in place of commits.")
     ] = False,
     private: Annotated[
-        bool, typer.Option("--private", rich_help_panel=_HUB, help="A dataset repository that is made is private.")
+        bool, typer.Option("--private", help="Hub: a dataset repository that is made is private.")
     ] = False,
 ) -> None:  # fmt: skip
     """Make a run public. The preview shows every file, the first records, all addresses and what looks like a secret;
@@ -133,6 +130,8 @@ def submit(
 
     Only a complete run is submitted, and only with results that its stored replies give again.
     """
+    from agentworldbench.cli.display import display
+    from agentworldbench.engine.progress import Progress
     from agentworldbench.outcome import Scoring
     from agentworldbench.submission.manifest import Options
     from agentworldbench.submission.pack import prepare
@@ -146,15 +145,16 @@ def submit(
     with tempfile.TemporaryDirectory(prefix="awb-submit-") as scratch:
         folder = Path(scratch) / "bundle"
         folder.mkdir()
-        prepared = prepare(
-            run_path,
-            folder,
-            Options(reasoning=reasoning, references=not no_references),
-            submitter=who,
-            allow=allow or (),
-            data=data,
-            scoring=Scoring(allow_code=allow_code),
-        )
+        with display("auto") as watch:
+            prepared = prepare(
+                run_path,
+                folder,
+                Options(reasoning=reasoning, references=not no_references),
+                submitter=who,
+                allow=allow or (),
+                data=data,
+                scoring=Scoring(allow_code=allow_code, told=Progress(watch).scoring),
+            )
         _show(prepared, target)
         if not dry_run and _agreed(target, yes):
             _say(target.deliver(prepared))

@@ -3,20 +3,19 @@
 In: a run directory. Out: `predictions.jsonl`, the rows of the data with the replies as they came, and for one
 judge `judged.jsonl`, which adds what the official rules read in its replies: the script's own `score` prints
 of it what our official reading says. A sample that was not asked yet is left out and counted, since the
-files have no word for it. A failed one carries the class of its failure as `error_message`.
+files have no word for it. A failed one carries the class of its failure as `error_message`. Of several epochs and
+repeats the files hold the first, which is said.
 """
 
 from __future__ import annotations
 
-import filecmp
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agentworldbench.errors import ConfigError, StoreError
+from agentworldbench.integrations.export_source import check_folder, chosen_judge, replacing, reply_of
 from agentworldbench.integrations.official_script import JUDGED, PREDICTIONS, json_line
 from agentworldbench.official import extract
 from agentworldbench.plan import Samples
@@ -35,11 +34,13 @@ Line = tuple[SampleRef, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Exported:
-    """One file that was written: its lines, and the samples left out because they were not asked yet."""
+    """One file that was written: its lines, the samples left out because they were not asked yet, and a line about
+    epochs and repeats that it has no place for (empty: there are none)."""
 
     path: Path
     lines: int
     left_out: int
+    note: str = ""
 
 
 def export_run(
@@ -52,25 +53,19 @@ def export_run(
     folder that is a run directory or holds other files of these names.
     """
     run = _open(path, data)
-    target = folder.expanduser() if folder else path / FOLDER
-    if (target / "run.json").exists():
-        raise ConfigError(
-            f"--output {target}: a run directory, whose journals have the same names; choose another"
-        )
-    ours = folder is None
-    written = [_write(target / PREDICTIONS, _predictions(run), run.total, ours)]
-    if run.record.judges:
-        chosen = _chosen(path, run.record.judges, judge)
-        written.append(_write(target / JUDGED, _judged(run, chosen), run.total, ours))
-    elif judge is not None:
-        raise ConfigError(f"--judge {judge}: {path} has no judge")
+    target, ours = check_folder(path, folder, FOLDER)
+    written = [_write(target / PREDICTIONS, _predictions(run), run, ours)]
+    if run.record.judges or judge is not None:
+        chosen = chosen_judge(path, run.record.judges, judge)
+        written.append(_write(target / JUDGED, _judged(run, chosen), run, ours, chosen.digest))
     return written
 
 
 def export_judged(path: Path, judge: str, data: str | None = None) -> Exported:
     """Write `judged.jsonl` of one judge (its digest) into the run directory itself."""
     run = _open(path, data)
-    return _write(path / JUDGED, _judged(run, _chosen(path, run.record.judges, judge)), run.total, True)
+    chosen = chosen_judge(path, run.record.judges, judge)
+    return _write(path / JUDGED, _judged(run, chosen), run, True, chosen.digest)
 
 
 @dataclass(frozen=True)
@@ -85,6 +80,14 @@ class _Open:
     @property
     def total(self) -> int:
         return sum(map(len, self.groups.values()))
+
+    def left_aside(self, judge: str) -> str:
+        """A line where there are more answers, or verdicts of this judge, than a file of the script holds."""
+        epochs, repeats = self.record.epochs, self.record.repeats.get(judge, 1)
+        more = [f"{epochs} epochs"] * (epochs > 1) + [f"{repeats} repeats of the judge"] * (repeats > 1)
+        if not more:
+            return ""
+        return f"the run has {' and '.join(more)}, of which this file holds the first; `awb export parquet` has all"
 
     def row(self, ref: SampleRef) -> dict[str, Any]:
         """The row of the data, whole."""
@@ -103,36 +106,19 @@ def _open(path: Path, data: str | None) -> _Open:
     return _Open(store, record, samples, {name: groups[name] for name in names})
 
 
-def _chosen(path: Path, judges: Iterable[JudgeRecord], name: str | None) -> JudgeRecord:
-    known = list(judges)
-    fitting = [one for one in known if name in (None, one.model, one.digest)]
-    if len(fitting) == 1:
-        return fitting[0]
-    listed = ", ".join(f"{one.model} ({one.digest})" for one in known)
-    problem = (
-        f"--judge {name}: no such judge in {path}" if name and not fitting else f"{path}: has several judges"
-    )
-    raise ConfigError(f"{problem}; name one with --judge, by its digest if need be: {listed}")
-
-
 def _predictions(run: _Open) -> Iterator[dict[str, Any]]:
     for refs in run.groups.values():
         for ref in refs:
             prediction = run.store.predictions.get((ref.id, 1))
             if prediction is not None:
-                yield run.row(ref) | {"gen": _reply(prediction)}
+                yield run.row(ref) | {"gen": reply_of(prediction)}
 
 
 def _judged(run: _Open, judge: JudgeRecord) -> Iterator[dict[str, Any]]:
     for both in both_readings(run.store, run.groups, judge):
         if both.prediction is not None and both.official.stage != "pending":
             added = _fields(both, both.prediction, judge, run.samples.tasks[both.ref.domain])
-            yield run.row(both.ref) | {"gen": _reply(both.prediction)} | added
-
-
-def _reply(prediction: Prediction) -> str:
-    """The reply as it came; a baseline has none, its observation stands for it."""
-    return (prediction.observation if prediction.text is None else prediction.text) or ""
+            yield run.row(both.ref) | {"gen": reply_of(both.prediction)} | added
 
 
 def _fields(both: BothReadings, prediction: Prediction, judge: JudgeRecord, task: Task) -> dict[str, Any]:
@@ -152,20 +138,12 @@ def _fields(both: BothReadings, prediction: Prediction, judge: JudgeRecord, task
     return fields if verdict.reply is None else fields | {"judge_raw_output": verdict.reply}
 
 
-def _write(target: Path, lines: Iterable[dict[str, Any]], total: int, ours: bool) -> Exported:
+def _write(
+    target: Path, lines: Iterable[dict[str, Any]], run: _Open, ours: bool, judge: str = ""
+) -> Exported:
     """Replace a file atomically; one with other contents stays unless it is `ours` to replace."""
-    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     count = 0
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            for count, line in enumerate(lines, start=1):  # noqa: B007 - counted for the report
-                file.write(json_line(line))
-        if target.exists() and not ours and not filecmp.cmp(part, target, shallow=False):
-            raise ConfigError(f"{target}: exists with other contents; remove it or choose another --output")
-        part.replace(target)
-    except OSError as problem:
-        raise StoreError(f"{target}: cannot be written ({problem.strerror})") from problem
-    finally:
-        part.unlink(missing_ok=True)
-    return Exported(target, count, total - count)
+    with replacing(target, ours) as part, part.open("wb") as file:
+        for count, line in enumerate(lines, start=1):  # noqa: B007 - counted for the report
+            file.write(json_line(line))
+    return Exported(target, count, run.total - count, run.left_aside(judge))

@@ -233,6 +233,12 @@ def _together(entries: Sequence[Entry], folder: Path) -> Iterator[Problem]:
 
 def _unlike(entries: Sequence[Entry], folder: Path) -> Iterator[Problem]:
     measured = [entry for entry in entries if entry.status != "reported"]
+    counts = [(entry, entry.provenance.samples) for entry in measured if entry.provenance]
+    for entry, samples in counts[1:]:
+        if samples != counts[0][1]:
+            message = f"are {samples}, but {counts[0][1]} in {counts[0][0].slug}.json of the same group"
+            file = str(folder / f"{entry.slug}.json")
+            yield Problem(file=file, field="provenance.samples", kind="group", message=message)
     for entry in measured[1:]:
         for field in ("policy", "parse"):
             mine, theirs = getattr(entry, field), getattr(measured[0], field)

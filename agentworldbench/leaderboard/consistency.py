@@ -55,12 +55,15 @@ def _judge(entry: Entry) -> Iterator[Contradiction]:
         return
     judge = entry.judges[0].judge if entry.judges else None
     group = entry.group
-    stated = {"prompts_sha256": (group.prompts_sha256, prompts_digest(entry.provenance.predict, judge))}
+    stated: dict[str, tuple[object, object]] = {
+        "prompts_sha256": (group.prompts_sha256, prompts_digest(entry.provenance.predict, judge))
+    }
     if judge is not None:
         stated |= {
             "judge": (group.judge, judge.model),
             "judge_digest": (group.judge_digest, judge.digest),
             "protocol": (group.protocol, judge.protocol),
+            "gui_diagnostics": (group.gui_diagnostics, "diagnostics" in judge.prompts),
         }
         known = PROTOCOLS.get(judge.protocol)
         if known is not None and (entry.policy, entry.parse) != (known.policy, known.parse):

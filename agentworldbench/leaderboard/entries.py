@@ -2,7 +2,7 @@
 
 An entry is `measured` (by a run), `verified` (replayed by a maintainer) or `reported` (taken from a
 publication). Entries are compared only inside a group: same kind of score, data, protocol, prompts,
-judge and samples. A rank needs the whole data and at least 99 % coverage in every domain; a reported row
+judge and samples. A rank needs the whole data and at least 99 % coverage in every domain; anchors have none. A reported row
 whose coverage is not published is listed by its score and has no rank. What must hold beyond the schema: `check.py`.
 """
 
@@ -138,11 +138,16 @@ class Entry(Record):
         return self.computed_overall if self.stated_overall is None else self.stated_overall
 
     @property
+    def anchor(self) -> bool:
+        """Whether it is a baseline of the harness, such as the reference itself: a mark to compare with, no model."""
+        return self.provenance is not None and self.provenance.predict.model.get("backend") == "baseline"
+
+    @property
     def rankable(self) -> bool:
         """Whether the entry may carry a rank."""
         coverage = self.coverage or {}
         covered = all(coverage.get(domain, 0) >= RANK_COVERAGE for domain in self.scores)
-        return covered and not self.group.departures
+        return covered and not self.anchor and not self.group.departures
 
     @property
     def mean_of_domains(self) -> float:

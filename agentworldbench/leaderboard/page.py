@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +18,10 @@ from agentworldbench.leaderboard.page_data import entry_data, group_data
 from agentworldbench.leaderboard.tables import domains_of, group_notes, kind_name
 from agentworldbench.render.chart import Point, scatter
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.numbers import score_cell, share_cell
+from agentworldbench.render.numbers import score_cell
 from agentworldbench.render.sample import shown
 from agentworldbench.render.shell import embedded_json, page
-from agentworldbench.render.table import DASH, percent, points
+from agentworldbench.render.table import DASH, percent, points, share
 
 PAGE_FILE: Final = "index.html"
 FOLDER: Final = Path(__file__).parent / "page_files"
@@ -32,8 +33,8 @@ class _Row:
     rank: str
     name: str
     overall: str
-    bar: tuple[float, float, float] | None
-    """Low, score and high of the overall score, 0-100, for the bar beside it."""
+    bar: tuple[float, float, float]
+    """Low, score and high of the overall score as shares (0-100) of the group's `scale`, for the bar beside it."""
     domains: tuple[str, ...]
     beside: tuple[str, ...]
 
@@ -41,8 +42,10 @@ class _Row:
 @dataclass(frozen=True)
 class _Section:
     anchor: str
-    kind: str
     title: str
+    label: str
+    """What no other section is called."""
+    scale: tuple[int, int]
     facts: tuple[tuple[str, str], ...]
     domains: tuple[str, ...]
     beside: tuple[str, ...]
@@ -79,23 +82,41 @@ def page_text(entries: Sequence[Entry], title: str = "AgentWorldBench leaderboar
 
 
 def _section(number: int, group: Group, entries: list[Entry]) -> _Section:
-    domains, kind = domains_of(entries), kind_name(group)
-    beside = _columns(group, entries)
-    rows = tuple(
-        _row(entry, rank, domains, beside) for rank, entry in zip(ranks(entries), entries, strict=True)
-    )
-    facts = group_data(group, entries)["facts"]
+    domains, beside, scale = domains_of(entries), _columns(group, entries), _scale(entries)
+    title = f"{kind_name(group)} on {group.data}"
+    judge = ""
+    if group.score == "judge":
+        title, judge = f"{title}, protocol {group.protocol}", f", judge {group.judge}"
     return _Section(
         anchor=f"g{number}",
-        kind=kind,
-        title=f"{kind}: {facts[0][1]}" + (f", {facts[2][1]}" if group.score == "judge" else ""),
-        facts=tuple(facts),
+        title=shown(title),
+        label=shown(f"{number}. {title}{judge}"),
+        scale=scale,
+        facts=tuple(group_data(group, entries)["facts"]),
         domains=tuple(map(domain_name, domains)),
-        beside=tuple(beside),
-        rows=rows,
+        beside=beside,
+        rows=tuple(
+            _row(entry, rank, domains, beside, scale)
+            for rank, entry in zip(ranks(entries), entries, strict=True)
+        ),
         notes=group_notes(group, entries),
         chart=_chart(entries),
     )
+
+
+def _bounds(entry: Entry) -> tuple[float, float]:
+    """Where the overall score may lie; where no interval is known, the score itself."""
+    whole = entry.overall_interval
+    if whole is None or whole.low is None or whole.high is None:
+        return entry.overall, entry.overall
+    return whole.low, whole.high
+
+
+def _scale(entries: Sequence[Entry]) -> tuple[int, int]:
+    """Tens around all overall scores of a group: what the ends of its bars stand for."""
+    low = 10 * floor(min(_bounds(entry)[0] for entry in entries) / 10)
+    high = 10 * ceil(max(_bounds(entry)[1] for entry in entries) / 10)
+    return max(0, low), max(min(100, high), max(0, low) + 10)
 
 
 def _columns(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -109,30 +130,34 @@ def _columns(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(name for name, there in known.items() if there)
 
 
-def _row(entry: Entry, rank: int | None, domains: Sequence[str], beside: Sequence[str]) -> _Row:
-    whole, rules = entry.overall_interval, entry.rules
-    stated = entry.stated_overall
+def _row(
+    entry: Entry, rank: int | None, domains: Sequence[str], beside: Sequence[str], scale: tuple[int, int]
+) -> _Row:
+    rules, stated = entry.rules, entry.stated_overall
     cells = {
         "Coverage": percent(entry.least_coverage),
-        "Rule score": score_cell(rules.overall, rules.interval) if rules else DASH,
-        "Skill": share_cell(rules.overall_skill, rules.skill_interval) if rules else DASH,
+        "Rule score": _one_decimal(rules.overall if rules else None),
+        "Skill": share(rules.overall_skill) if rules else DASH,
         "USD / 1,000": _usd(entry),
     }
-    low, high = (None, None) if whole is None else (whole.low, whole.high)
-    score = entry.overall
+    low, high = _bounds(entry)
+    first, last = scale
+    places = [100 * (value - first) / (last - first) for value in (low, entry.overall, high)]
     return _Row(
         entry=entry,
         rank=DASH if rank is None else str(rank),
         name=shown(entry.model),
-        overall=points(stated) if stated is not None else score_cell(entry.computed_overall, whole),
-        bar=(
-            _clipped(score if low is None else low),
-            _clipped(score),
-            _clipped(score if high is None else high),
-        ),
-        domains=tuple(points(entry.scores.get(domain)) for domain in domains),
+        overall=points(stated)
+        if stated is not None
+        else score_cell(entry.computed_overall, entry.overall_interval),
+        bar=(_clipped(places[0]), _clipped(places[1]), _clipped(places[2])),
+        domains=tuple(_one_decimal(entry.scores.get(domain)) for domain in domains),
         beside=tuple(cells[name] for name in beside),
     )
+
+
+def _one_decimal(value: float | None) -> str:
+    return DASH if value is None else f"{value:.1f}"
 
 
 def _usd(entry: Entry) -> str:

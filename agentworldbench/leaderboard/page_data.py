@@ -27,12 +27,9 @@ HASH = 12
 def group_data(group: Group, entries: Sequence[Entry]) -> dict[str, Any]:
     """What tells the group from others, and what its entries share."""
     facts = [
-        ("Data", _with(group.data, group.data_revision and f"at {group.data_revision[:8]}")),
-        ("Protocol", group.protocol),
-        (
-            "Judge",
-            _with(group.judge or "none: rule checks alone", group.judge_digest and group.judge_digest[:8]),
-        ),
+        ("Data", _with(group.data, _signs(("at ", group.data_revision), ("files ", group.data_sha256)))),
+        ("Protocol", _with(group.protocol, _signs(("prompts ", group.prompts_sha256)))),
+        ("Judge", _with(group.judge or "none: rule checks alone", _signs(("", group.judge_digest)))),
         *(("Apart", text) for text in group.departures),
     ]
     run = next((entry for entry in entries if entry.provenance), None)
@@ -218,6 +215,11 @@ def _settings(values: Mapping[str, Any]) -> str:
 
 def _hashes(hashes: Mapping[str, str | None]) -> str:
     return ", ".join(f"{name} {value[:HASH]}" for name, value in hashes.items() if value)
+
+
+def _signs(*hashes: tuple[str, str | None]) -> str:
+    """The first digits of what is known of them, each with its word before it."""
+    return ", ".join(f"{word}{value[:8]}" for word, value in hashes if value)
 
 
 def _with(text: str, more: str | None) -> str:

@@ -89,10 +89,12 @@ def _notes(entries: Sequence[Entry], beside: Collection[str]) -> tuple[str, ...]
     departures = entries[0].group.departures if entries else ()
     if departures:
         notes.append(f"No ranks: {'; '.join(departures)}. Ordered by overall score.")
-    elif any(not entry.rankable for entry in entries):
+    elif any(not entry.rankable and not entry.anchor for entry in entries):
         notes.append(
             "No rank where coverage is not disclosed or below 99 % in a domain; ordered by overall score."
         )
+    if not departures and any(entry.anchor for entry in entries):
+        notes.append("Baselines of the harness are anchors to compare with and have no rank.")
     if any(entry.coverage for entry in entries):
         notes.append("Coverage: scored of all samples, in the domain that has the least.")
     if beside:

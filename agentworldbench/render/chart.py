@@ -1,7 +1,8 @@
 """A chart of scores against cost as inline SVG: logarithmic in cost, whiskers for intervals, best-for-the-money marked.
 
 In: points with a cost above 0. Out: markup that takes its colours and sizes from the page's style sheet; every point is a
-link with a name. Labels stand at the points that nothing cheaper surpasses; the others are read by pointing at them.
+link with a name. Names stand where there is room, first at the points that nothing cheaper surpasses; the others are
+read by pointing at them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-WIDTH, HEIGHT = 720, 340
-LEFT, RIGHT, TOP, BOTTOM = 52, 24, 18, 48
+WIDTH, HEIGHT = 720, 380
+LEFT, RIGHT, TOP, BOTTOM = 52, 24, 36, 62
 LABEL_CHARACTERS: Final = 28
 LABEL_HEIGHT: Final = 15
+CHARACTER_WIDTH: Final = 7.4
+"""Of a letter at the size of a wide screen, in units of the drawing."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,57 @@ def scatter(points: Sequence[Point], across: str, upwards: str) -> Markup:
         for number, one in enumerate(marked)
     )
     parts.append(Markup('<path class="frontier" d="{}"/>').format(path))
-    used: list[tuple[float, float]] = []
-    for point in sorted(points, key=lambda one: -one.score):
-        parts.append(_drawn(point, axes, point in marked, used))
+    dots = [(axes.x(one.cost), axes.y(one.score)) for one in points]
+    labels: list[_Box] = []
+    for point in [*marked, *sorted((one for one in points if one not in marked), key=lambda one: -one.score)]:
+        parts.append(_drawn(point, axes, point in marked, _label(point, axes, dots, labels)))
     return Markup("").join([*parts, Markup("</svg>")])
+
+
+@dataclass(frozen=True)
+class _Box:
+    """A label: its left, right and base line, and whether it ends at the point."""
+
+    left: float
+    right: float
+    base: float
+    ends: bool
+
+    def free(self, dots: Sequence[tuple[float, float]], labels: Sequence[_Box]) -> bool:
+        """Whether it lies inside the chart, on no dot and no other label."""
+        inside = (
+            self.left >= LEFT
+            and self.right <= WIDTH - RIGHT
+            and TOP + LABEL_HEIGHT <= self.base <= HEIGHT - BOTTOM
+        )
+        on_dot = any(
+            self.left - 6 < x < self.right + 6 and self.base - LABEL_HEIGHT < y < self.base + 6
+            for x, y in dots
+        )
+        on_label = any(
+            self.left < one.right + 6
+            and one.left < self.right + 6
+            and abs(self.base - one.base) < LABEL_HEIGHT
+            for one in labels
+        )
+        return inside and not on_dot and not on_label
+
+
+def _label(point: Point, axes: _Axes, dots: Sequence[tuple[float, float]], labels: list[_Box]) -> _Box | None:
+    """Where a point's name can stand, noted in `labels`; None where there is no room for it."""
+    x, y, width = (
+        axes.x(point.cost),
+        axes.y(point.score),
+        CHARACTER_WIDTH * min(len(point.name), LABEL_CHARACTERS),
+    )
+    for base in (y + 4, y - 9, y + 17):
+        for ends in (False, True):
+            left = x - 10 - width if ends else x + 10
+            box = _Box(left, left + width, base, ends)
+            if box.free(dots, labels):
+                labels.append(box)
+                return box
+    return None
 
 
 @dataclass(frozen=True)
@@ -102,41 +152,33 @@ class _Axes:
             parts.append(Markup('<path class="grid" d="M{} {}V{}"/>').format(x, TOP, HEIGHT - BOTTOM))
             parts.append(
                 Markup('<text class="mid" x="{}" y="{}">{}</text>').format(
-                    x, HEIGHT - BOTTOM + 18, f"{10.0**power:g}"
+                    x, HEIGHT - BOTTOM + 24, f"{10.0**power:g}"
                 )
             )
         middle = (LEFT + WIDTH - RIGHT) / 2
         parts.append(
-            Markup('<text class="mid axis" x="{}" y="{}">{}</text>').format(middle, HEIGHT - 8, across)
+            Markup('<text class="mid axis" x="{}" y="{}">{}</text>').format(middle, HEIGHT - 10, across)
         )
-        parts.append(Markup('<text class="axis" x="{}" y="{}">{}</text>').format(2, 11, upwards))
+        parts.append(Markup('<text class="axis" x="{}" y="{}">{}</text>').format(2, 18, upwards))
         return parts
 
 
-def _drawn(point: Point, axes: _Axes, marked: bool, used: list[tuple[float, float]]) -> Markup:
-    """A point as a link: whisker, dot, and its name where it is marked and there is room."""
+def _drawn(point: Point, axes: _Axes, marked: bool, label: _Box | None) -> Markup:
+    """A point as a link: whisker, dot, and its name where there is room."""
     from markupsafe import Markup
 
     x, y = round(axes.x(point.cost), 1), round(axes.y(point.score), 1)
     told = f"{point.name}: {point.score:.1f} for {point.cost:.3g} USD"
     parts = [Markup('<a href="{}"><title>{}</title>').format(point.link, told)]
     if point.low is not None and point.high is not None:
-        parts.append(
-            Markup('<path class="whisker" d="M{} {}V{}"/>').format(
-                x, round(axes.y(point.low), 1), round(axes.y(point.high), 1)
-            )
-        )
-    parts.append(
-        Markup('<circle class="{}" cx="{}" cy="{}" r="5"/>').format("best" if marked else "dot", x, y)
-    )
-    room = all(abs(x - a) > 170 or abs(y - b) > LABEL_HEIGHT for a, b in used)
-    if marked and room:
-        used.append((x, y))
+        ends = round(axes.y(point.low), 1), round(axes.y(point.high), 1)
+        parts.append(Markup('<path class="whisker" d="M{} {}V{}"/>').format(x, *ends))
+    kind = "best" if marked else "dot"
+    parts.append(Markup('<circle class="{}" cx="{}" cy="{}" r="5"/>').format(kind, x, y))
+    if label is not None:
         name = point.name if len(point.name) <= LABEL_CHARACTERS else point.name[: LABEL_CHARACTERS - 1] + "…"
-        right = x > (LEFT + WIDTH - RIGHT) / 2
+        place = ("end name", x - 10) if label.ends else ("name", x + 10)
         parts.append(
-            Markup('<text class="{}" x="{}" y="{}">{}</text>').format(
-                "end name" if right else "name", x - 9 if right else x + 9, y - 7, name
-            )
+            Markup('<text class="{}" x="{}" y="{}">{}</text>').format(*place, round(label.base, 1), name)
         )
     return Markup("").join([*parts, Markup("</a>")])

@@ -16,7 +16,9 @@ from typing import Any, Final
 
 import yaml
 
+from agentworldbench.download import first_line, shown, unreached
 from agentworldbench.errors import AwbError, ConfigError, CredentialsError, DataError, EndpointError
+from agentworldbench.hub import check_endpoint, class_names, faults, http_status
 from agentworldbench.leaderboard.entries import Entry
 from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.records import OFFICIAL_DOMAINS
@@ -26,7 +28,7 @@ from agentworldbench.stats.results import JudgeResults
 from agentworldbench.submission.manifest import NAMES
 from agentworldbench.submission.pack import Prepared
 
-_NAME: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 OVERALL: Final = "overall"
 
 
@@ -65,7 +67,11 @@ class HubTarget:
         ]
         if self.model:
             text = eval_results_text(self._scores(prepared))
-            lines += [f"Goes to the model repository {self.model} {how}, as {self._path(prepared)}:", text]
+            lines += [
+                f"Goes to the model repository {self.model} {how}, as {self._path(prepared)}:",
+                "",
+                text,
+            ]
         return lines
 
     def deliver(self, prepared: Prepared) -> list[str]:
@@ -154,10 +160,14 @@ def _notes(prepared: Prepared, judge: JudgeResults, entry: Entry, task: str) -> 
 
 def _chosen(prepared: Prepared, judge: str | None) -> tuple[JudgeResults, Entry]:
     results = prepared.results
+    if not results.judges:
+        raise DataError(
+            "the run has no judge; a model's scores on the hub are those of one (`awb judge RUN --judge …`)"
+        )
     pairs = list(zip(results.judges, measured_entries(results, prepared.record, subset=True), strict=False))
     fitting = [pair for pair in pairs if judge in (None, pair[0].judge.model, pair[0].judge.digest)]
     if len(fitting) != 1:
-        listed = ", ".join(f"{one.judge.model} ({one.judge.digest})" for one, _ in pairs) or "none"
+        listed = ", ".join(f"{one.judge.model} ({one.judge.digest})" for one, _ in pairs)
         raise ConfigError(
             f"name the judge whose scores are meant with --judge, by its digest if need be: {listed}"
         )
@@ -217,22 +227,32 @@ def _hub() -> str:
 @contextmanager
 def _explained(repository: str) -> Iterator[None]:
     """Turn what the hub's library raises into an error of ours."""
+    check_endpoint()
     try:
         yield
-    except (OSError, ValueError, RuntimeError) as problem:
+    except faults() as problem:
+        raise _explanation(repository, problem) from problem
+    except LookupError as problem:  # an answer that is no hub's lacks what the library looks up
         raise _explanation(repository, problem) from problem
 
 
 def _explanation(repository: str, problem: Exception) -> AwbError:
-    names = {kind.__name__ for kind in type(problem).__mro__}
-    status = getattr(getattr(problem, "response", None), "status_code", None)
-    reason = " ".join(str(problem).split("\n")[0].split())[:300]
+    from huggingface_hub import constants
+
+    names, status, reason = class_names(problem), http_status(problem), first_line(problem)
     if "OfflineModeIsEnabled" in names:
         return EndpointError(f"{repository}: HF_HUB_OFFLINE is set; nothing was uploaded")
     if status in (401, 403) or "LocalTokenNotFoundError" in names:
         return CredentialsError(
-            f"{repository}: the hub refused ({reason}); log in with `hf auth login`, or set HF_TOKEN to a token that may write there"
+            f"{repository}: {constants.ENDPOINT} refused (HTTP {status}); log in with `hf auth login`, or set HF_TOKEN to a "
+            "token that may write there"
         )
     if "RepositoryNotFoundError" in names:
         return ConfigError(f"{repository}: the hub has no such repository, or HF_TOKEN may not see it")
+    if status:
+        reason = f"{shown(constants.ENDPOINT)} answered HTTP {status}"
+    elif isinstance(problem, LookupError):
+        reason = f"{shown(constants.ENDPOINT)}: what answered is no hub (HF_ENDPOINT?)"
+    elif isinstance(problem, ConnectionError) or not isinstance(problem, ValueError | RuntimeError):
+        reason = f"{shown(constants.ENDPOINT)}: {unreached(constants.ENDPOINT, problem)}"
     return EndpointError(f"{repository}: {reason}; run the same command again, what is there already stays")

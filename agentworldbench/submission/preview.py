@@ -7,7 +7,7 @@ themselves, not from what was meant to be in them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ def preview_tables(prepared: Prepared) -> list[Table]:
     tables = [_files(prepared), _facts(prepared)]
     for name in ("predictions.jsonl", "verdicts.jsonl"):
         if record := _first(prepared.folder / name):
-            tables.append(_record(name, record))
+            tables.append(_record(name, record, prepared.findings))
     if prepared.findings:
         tables.append(findings_table(prepared))
     return tables
@@ -110,15 +110,19 @@ def _data(manifest: Manifest) -> str:
     return f"{manifest.data.name}{revision}, {manifest.samples:,} samples"
 
 
-def _record(name: str, record: dict[str, Any]) -> Table:
-    rows = [(field, _short(value)) for field, value in record.items()]
+def _record(name: str, record: dict[str, Any], findings: Iterable[Finding]) -> Table:
+    rows = [(field, _short(value, findings)) for field, value in record.items()]
     return Table(
         f"First record of {name}", ("Field", "Value"), tuple(rows), ("Field", "Value"), fold=("Value",)
     )
 
 
-def _short(value: Any) -> str:
+def _short(value: Any, findings: Iterable[Finding]) -> str:
+    """The beginning of a field; a secret is not printed, whatever becomes of it."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    for finding in findings:
+        for written in (finding.secret, json.dumps(finding.secret, ensure_ascii=False)[1:-1]):
+            text = text.replace(written, finding.masked)
     text = " ".join(text.split())
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
 

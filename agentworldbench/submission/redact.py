@@ -28,6 +28,8 @@ PUBLIC_HOSTS: Final = frozenset(
 )
 """Hosts, with all below them, whose addresses tell nothing of who asks. Those that carry a customer's name (Azure, dedicated
 endpoints) are not among them."""
+REPLACED: Final = ".invalid"
+"""Ends every name that stands for a private one; no host can have it [RFC 2606]."""
 IDENTIFYING: Final = frozenset({"sample_id"})
 """Fields that name things of the data and may look like anything."""
 _ROOTS: Final = (
@@ -64,7 +66,7 @@ class Redactor:
         self._numbers: dict[str, int] = {}
         for url in _addresses(run):
             host = _host(url)
-            if host and not is_public(host):
+            if host and not is_public(host) and not host.endswith(REPLACED):
                 self._numbers.setdefault(host, len(self._numbers) + 1)
         # Where a host stands without a scheme, as in "cannot connect to host gpu-7:8000". Longest first.
         names = sorted(map(re.escape, self._numbers), key=len, reverse=True)
@@ -135,7 +137,7 @@ class Redactor:
 
     def _name(self, host: str) -> str:
         number = self._numbers.get(host)
-        return "private.invalid" if number is None else f"endpoint-{number}.invalid"
+        return f"private{REPLACED}" if number is None else f"endpoint-{number}{REPLACED}"
 
     def _path(self, found: re.Match[str]) -> str:
         self.counts["path"] += 1

@@ -8,6 +8,7 @@ read here. The commit is made in a working tree of its own, so whatever is check
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +23,6 @@ from agentworldbench.leaderboard.entries import Entry
 from agentworldbench.leaderboard.measured import measured_entries, renamed
 from agentworldbench.leaderboard.provenance import Bundle
 from agentworldbench.submission.pack import SUFFIX, Prepared, write_zip
-from agentworldbench.texts import digest
 
 ENTRY_FOLDERS: Final = ("leaderboards/entries", "entries")
 """Where a repository may keep its entries; the first that it has is used."""
@@ -66,11 +66,11 @@ class RepositoryTarget:
         entries = self._entries(prepared)
         files = [f"{self._folder()}/{entry.slug}.json ({entry.computed_overall:.2f})" for entry in entries]
         if self.bundle_url is None:
-            files.append(f"{_place(prepared)}")
+            files.append(_place(prepared))
         to = f"pushed to {self.remote}" if self.push else "not pushed"
         return [
-            f"Goes to the branch {self.branch(prepared)} of {self.clone} ({to}), and to the patch {self._patch(prepared)}: "
-            f"{', '.join(files)}."
+            f"Goes to {self.clone}, branch {self.branch(prepared)} ({to}), and as a patch to {self._patch(prepared)}:",
+            *(f"  {file}" for file in files),
         ]
 
     def deliver(self, prepared: Prepared) -> list[str]:
@@ -106,9 +106,9 @@ class RepositoryTarget:
         return done
 
     def branch(self, prepared: Prepared) -> str:
-        """The branch of a bundle: one name for one set of entries."""
-        entries = self._entries(prepared)
-        return f"submit/{entries[0].slug}-{digest([prepared.sha256, *(one.slug for one in entries)])[:8]}"
+        """The branch of a bundle, named after the model that is shown."""
+        shown = re.sub(r"[^a-z0-9]+", "-", (self.name or prepared.results.model).lower()).strip("-")
+        return f"submit/{shown[:60]}-{prepared.sha256[:12]}"
 
     def _entries(self, prepared: Prepared) -> list[Entry]:
         entries = measured_entries(prepared.results, prepared.record, subset=self.subset)

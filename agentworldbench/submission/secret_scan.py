@@ -93,10 +93,11 @@ class Place:
 
 @dataclass
 class Finding:
-    """One value that must not become public unless it is allowed by its `id`."""
+    """One value that must not become public unless it is allowed by its `id`. `secret` is for masking, never shown."""
 
     id: str
     kind: str
+    secret: str = field(repr=False)
     masked: str
     count: int = 0
     places: list[Place] = field(default_factory=list)
@@ -194,7 +195,7 @@ def scan(folder: Path, names: Iterable[str], samples: Samples, machine: Iterable
 
 def _note(found: dict[str, Finding], kind: str, secret: str, place: Place) -> None:
     key = hashlib.sha256(f"{kind}\0{secret}".encode()).hexdigest()[:10]
-    one = found.setdefault(key, Finding(key, kind, masked(secret)))
+    one = found.setdefault(key, Finding(key, kind, secret, masked(secret)))
     one.count += 1
     if len(one.places) < SHOWN:
         one.places.append(place)

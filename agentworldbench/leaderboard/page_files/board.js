@@ -107,6 +107,7 @@ function byDomain(entry, group) {
 function profile(entry, group) {
   const [width, left, right, step, top] = [560, 96, 64, 27, 22];
   const known = byDomain(entry, group);
+  const others = Object.values(data.entries).filter((one) => one.g === entry.g && one !== entry);
   const height = top + known.length * step + 8;
   const x = (value) => (left + (Math.min(100, Math.max(0, value)) / 100) * (width - left - right)).toFixed(1);
   const told = known.map(({ name, place }) => `${name} ${fixed(entry.scores[place], 1)}`).join(", ");
@@ -119,6 +120,10 @@ function profile(entry, group) {
   known.forEach(({ name, place }, number) => {
     const y = top + number * step + step / 2;
     const bounds = (entry.intervals || [])[place];
+    for (const other of others) {
+      const at = other.scores[place];
+      if (at !== null) marks.push(draw("line", { class: "other", x1: x(at), x2: x(at), y1: y - 6, y2: y + 6 }));
+    }
     marks.push(draw("text", { x: left - 12, y: y + 4.5, "text-anchor": "end" }, name));
     if (bounds) marks.push(draw("line", { class: "whisker", x1: x(bounds[0]), x2: x(bounds[1]), y1: y, y2: y }));
     marks.push(draw("circle", { cx: x(entry.scores[place]), cy: y, r: 5 }));
@@ -154,7 +159,7 @@ function readingsPart(entry, group) {
   const names = ["Overall, macro", "Overall, micro", ...group.domains];
   const rows = names.map((name, place) => [name, ...columns.map(([parse, policy]) => fixed((entry.readings[parse][policy] || entry.readings[parse].exclude)[place]))]);
   return make("div", {},
-    make("h3", {}, "Both readings, both failure policies"),
+    make("h2", {}, "Both readings, both failure policies"),
     make("p", { class: "soft small" }, `The entry is headed by ${entry.parse}, ${entry.policy}, macro. exclude leaves failed samples out, floor counts them 0.`),
     table("Totals by reading and failure policy", ["Domain", ...columns.map((pair) => pair.join(", "))], rows));
 }
@@ -163,7 +168,7 @@ function dimensionsPart(entry, group) {
   if (!entry.dimensions) return null;
   const rows = ["Overall, macro", ...group.domains].map((name, place) => [name, ...entry.dimensions[place].map((value) => fixed(value, 1))]);
   const names = group.dimensions.map((name) => name[0].toUpperCase() + name.slice(1));
-  return make("div", {}, make("h3", {}, "Dimensions"), table("Scores by domain and dimension", ["Domain", ...names], rows));
+  return make("div", {}, make("h2", {}, "Dimensions"), table("Scores by domain and dimension", ["Domain", ...names], rows));
 }
 
 function rulesPart(entry, group) {
@@ -171,7 +176,7 @@ function rulesPart(entry, group) {
   const { overall, skill, scores, skills } = entry.rules;
   const rows = [["Overall, macro", fixed(overall[0]), fixed(skill[0], 3)], ...group.domains.map((name, place) => [name, fixed(scores[place]), fixed(skills[place], 3)])];
   return make("div", {},
-    make("h3", {}, "By rules alone"),
+    make("h2", {}, "By rules alone"),
     make("p", { class: "soft small" }, `Of the same predictions; never part of a judge's score. Skill: 0 is copying the observation before, 1 the reference. 95 % intervals: score ${range(overall[1])}, skill ${range(skill[1], 3)}.`),
     table("Rule score and skill by domain", ["Domain", "Rule score", "Skill"], rows));
 }
@@ -184,7 +189,7 @@ function costsPart(entry) {
   const notes = [thousand === null ? "What the predictions cost is not known." : `${usd(thousand)} USD for 1,000 predictions, the model alone.`];
   if (entry.costs.cached) notes.push(`${whole(entry.costs.cached)} answers came from a cache and are not in this table.`);
   return make("div", {},
-    make("h3", {}, "Cost"),
+    make("h2", {}, "Cost"),
     make("p", { class: "soft small" }, notes.join(" ")),
     table("Tokens and cost by stage", ["Stage", "Prompt tokens", "Cached", "Completion", "Reasoning", "USD"], rows));
 }
@@ -194,7 +199,7 @@ function originPart(entry, group) {
   const source = entry.source;
   const by = entry.submitter;
   return make("div", {},
-    make("h3", {}, "Where it comes from"),
+    make("h2", {}, "Where it comes from"),
     list([
       ["Source", source && [source.title, ", ", source.location, " (", link(source.url, source.identifier), ")"]],
       ["Note", entry.note],
@@ -230,8 +235,11 @@ function show(slug) {
     make("dl", { class: "facts" }, [["Score", group.kind], ...group.facts].map(([key, value]) => make("div", {}, make("dt", {}, key), make("dd", {}, value)))),
     entry.computed === undefined || Math.abs(entry.computed - entry.overall) < 0.011 ? "" : make("p", { class: "soft small" }, `Stated by the source; the mean of its domains is ${fixed(entry.computed)}.`),
     make("div", { class: "halves" },
-      make("div", {}, make("h3", {}, "Domains"), profile(entry, group)),
-      make("div", {}, make("h3", { class: "hidden-text" }, "Domains in numbers"), domainTable(entry, group)),
+      make("div", {},
+        make("h2", {}, "Domains"),
+        profile(entry, group),
+        make("p", { class: "soft small" }, "Bars: 95 % intervals. Dashed: overall. Small marks: the other entries of its table.")),
+      make("div", { class: "plain" }, domainTable(entry, group)),
       dimensionsPart(entry, group),
       readingsPart(entry, group),
       rulesPart(entry, group),
