@@ -40,14 +40,16 @@ def unknowable_of(case: Case) -> Unknowable | None:
     sample, prediction = case.sample, case.prediction
     if sample is None or prediction is None:
         return None
-    seen = Seen("\n".join((sample.system, *sample.prompts, *sample.responses[:-1])))
-    secret = {
-        text for text in _volatile(reference_of(case) or "", case.task.volatile) if not seen.holds(text)
-    }
-    if not secret:
+    texts = set(_volatile(reference_of(case) or "", case.task.volatile))
+    if not texts:
         return None
+    seen = Seen("\n".join((sample.system, *sample.prompts, *sample.responses[:-1])))
     told = Seen(prediction.observation or "")
-    return Unknowable(case.where, next((text for text in sorted(secret) if told.holds(text)), None))
+    # What the prediction has comes first: in an honest one there is little of it, and the history is long.
+    for text in sorted(filter(told.holds, texts)):
+        if not seen.holds(text):
+            return Unknowable(case.where, text)
+    return None if all(map(seen.holds, texts)) else Unknowable(case.where, None)
 
 
 def _volatile(text: str, classes: Iterable[str]) -> Iterator[str]:

@@ -133,14 +133,20 @@ def without_data(material: Material, changed: Changed) -> list[Hit]:
     return hits
 
 
-def check_entry(path: Path, results: Results, run: RunRecord) -> Iterator[Hit]:
-    """A leaderboard entry against the entries that the recomputed results give. Raises DataError when it is none."""
+def check_entry(path: Path, results: Results, run: RunRecord, sha256: str | None) -> Iterator[Hit]:
+    """A leaderboard entry against the entries that the recomputed results give; `sha256` is the bundle's.
+
+    Raises DataError when it is no entry.
+    """
     try:
         entry = Entry.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise DataError(
             f"--entry {path}: not a leaderboard entry ({str(problem).splitlines()[0]})"
         ) from problem
+    if sha256 is not None and entry.bundle is not None and entry.bundle.sha256 != sha256:
+        message = "the entry names another bundle"
+        yield Hit("entry", "refused", message, f"{path.name}: {entry.bundle.sha256}, should be {sha256}")
     try:
         made = measured_entries(results, run, subset=True)
     except DataError as problem:

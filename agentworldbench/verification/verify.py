@@ -145,7 +145,7 @@ def checked(
     results, more = _numbers(material, seen.changed, told)
     hits += more
     if entry is not None and results is not None:
-        hits += check_entry(entry, results, material.record)
+        hits += check_entry(entry, results, material.record, source.sha256)
     elif entry is not None:
         why = "an entry is compared with recomputed results, which need the data"
         unchecked.append(Unchecked(check="entry", why=why))
