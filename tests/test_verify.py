@@ -112,6 +112,7 @@ def test_without_the_data_changed_scores_are_refused_all_the_same(home: Path, tm
     assert any("domains.mcp.floor.total is" in place for one in report.findings for place in one.where)
 
 
+@pytest.mark.slow
 def test_other_data_are_said_to_be_other_data(home: Path, tmp_path: Path) -> None:
     make_rows(tmp_path / "rows")
     (tmp_path / "rows/mcp_test.jsonl").write_bytes((tmp_path / "rows/mcp_test.jsonl").read_bytes() + b"\n")
@@ -141,6 +142,7 @@ def test_bundled_data_are_found_by_their_name(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_baseline_must_say_what_it_says(tmp_path: Path) -> None:
     """It has no reply to be read again; the sample decides what it answers."""
     run = evaluate(model="baseline/reference", data="mini", output=tmp_path / "run", tasks=["mcp"])
@@ -172,6 +174,7 @@ def test_the_official_protocol_needs_its_prompts(tmp_path: Path, monkeypatch: py
     assert report.judges[0].policy == "exclude"
 
 
+@pytest.mark.slow
 def test_other_official_prompts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_prompts(monkeypatch, own_prompts(word="kind rules"))
     run = made_run(tmp_path, protocol="official")
@@ -194,6 +197,7 @@ def _thinks(call: ChatCall) -> Reply:
     return Reply(content=f"<think>It should print what it did.</think>{reply.content}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reasoning", [True, False])
 def test_reasoning_may_be_left_out(tmp_path: Path, reasoning: bool) -> None:
     run = made_run(tmp_path, _thinks)
@@ -202,12 +206,14 @@ def test_reasoning_may_be_left_out(tmp_path: Path, reasoning: bool) -> None:
     assert (report.verdict, problems(report)) == ("accepted", [])
 
 
+@pytest.mark.slow
 def test_epochs_and_repeats(tmp_path: Path) -> None:
     report = verify(made_run(tmp_path, epochs=2, judge_repeats=2, tasks=["mcp"]))
     assert (report.verdict, report.samples) == ("accepted", 48)
     assert [one for one in problems(report) if "duplicates" not in one] == []
 
 
+@pytest.mark.slow
 def test_a_run_that_asked_again_is_honest(tmp_path: Path) -> None:
     """Failures that were asked for again leave their first records in the journal."""
     run = made_run(tmp_path)

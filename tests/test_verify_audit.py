@@ -77,6 +77,7 @@ def test_its_judge_says_otherwise(home: Path, awb: HereAwb) -> None:
     assert told.index("Estimate") < told.index("judged again"), "what it may cost is told before"
 
 
+@pytest.mark.slow
 def test_an_honest_judge_says_the_same(home: Path, awb: HereAwb) -> None:
     with ScriptedServer(script) as server:
         code, report, _ = audited(awb, home, "honest.awb.zip", server, "--audit", "100")
@@ -88,6 +89,7 @@ def test_an_honest_judge_says_the_same(home: Path, awb: HereAwb) -> None:
     assert "all 38 scored samples" in report.unchecked[0].why
 
 
+@pytest.mark.slow
 def test_the_draw_is_that_of_its_seed(home: Path, awb: HereAwb) -> None:
     asked = []
     for seed in ("1", "1", "2"):
@@ -98,6 +100,7 @@ def test_the_draw_is_that_of_its_seed(home: Path, awb: HereAwb) -> None:
     assert len(asked[0]) == 5
 
 
+@pytest.mark.slow
 def test_judgings_that_fail_are_counted(home: Path, awb: HereAwb) -> None:
     def silent(call: ChatCall) -> Reply:
         return Reply(content="I would rather not say.")
@@ -134,6 +137,7 @@ def test_an_audit_needs_the_data_and_a_judge(home: Path, awb: HereAwb) -> None:
     assert (done.code, "--audit needs --judge" in done.complaint) == (2, True)
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_not_audited(home: Path, tmp_path: Path, awb: HereAwb) -> None:
     shutil.copytree(home / "bundle", tmp_path / "bundle")
     edit_lines(tmp_path / "bundle", "verdicts.jsonl", lambda lines: lines.pop())

@@ -262,6 +262,7 @@ CHEATS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("world", "check", "reason"), CHEATS, ids=lambda one: getattr(one, "__name__", None))
 def test_a_model_that_cheats_is_refused(
     tmp_path: Path, world: Callable[[ChatCall], str], check: str, reason: str

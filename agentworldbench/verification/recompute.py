@@ -193,5 +193,5 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _told(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = f"{value:.12g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 60 else text[:57] + "…"
