@@ -3,8 +3,7 @@
 AwbError (2)
 ├── ConfigError            flags, configuration files, incompatible run directory
 ├── TaskError              a task YAML
-├── DataError              a data folder, file or row
-├── BundleError            a bundle that is refused, with the kind of its fault
+├── DataError, BundleError a data folder, file or row; a bundle of another person
 ├── CredentialsError       a missing or refused key
 ├── EndpointError          an endpoint that cannot be reached or has no such model
 ├── QuotaError (5)         the account's quota is exhausted

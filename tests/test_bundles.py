@@ -15,6 +15,7 @@ import pytest
 
 from agentworldbench.errors import AwbError, ConfigError, DataError
 from agentworldbench.leaderboard.provenance import Submitter
+from agentworldbench.merge import merge_runs
 from agentworldbench.run import evaluate, load_run, score_run
 from agentworldbench.submission.manifest import MANIFEST, Options, bundle_sha256, read_manifest
 from agentworldbench.submission.pack import Prepared, prepare, write_zip
@@ -129,9 +130,24 @@ def test_the_order_of_journals_changes_nothing(copy: Path, prepared: Prepared, t
         lines = (copy / name).read_bytes().splitlines(keepends=True)
         random.Random(name).shuffle(lines)
         stranger = json.loads(lines[0]) | {"sample_id": "mcp/stranger/1"}
-        (copy / name).write_bytes(b"".join(lines) + json.dumps(stranger).encode() + b"\n")
+        (copy / name).write_bytes(json.dumps(stranger).encode() + b"\n" + b"".join(lines))
+    with (copy / "verdicts.jsonl").open("ab") as file:
+        file.write(b'{"schema_version": 1, "sample_id": "mcp')  # the process died while it wrote
+    with (copy / "predictions.jsonl").open("r+b") as file:
+        file.truncate((copy / "predictions.jsonl").stat().st_size - 1)  # whole, but for its newline
     again = make_bundle(copy, tmp_path / "again")
     assert again.sha256 == prepared.sha256
+
+
+@pytest.mark.slow
+def test_parts_merged_in_any_order_are_one_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWB_API_KEY", "EMPTY")
+    parts = [make_run(tmp_path / f"part{n}", shard=f"{n}/2") for n in (1, 2)]
+    merge_runs(parts, tmp_path / "one")
+    merge_runs(parts[::-1], tmp_path / "other")
+    one, other = (make_bundle(tmp_path / name, tmp_path / f"bundle-{name}") for name in ("one", "other"))
+    assert one.manifest == other.manifest
+    assert one.sha256 == other.sha256
 
 
 def test_superseded_records_stand_before_what_counts(copy: Path, tmp_path: Path) -> None:
@@ -195,6 +211,10 @@ def unreadable(run: Path) -> None:
         file.write(b"not a record\n")
 
 
+def no_sessions(run: Path) -> None:
+    edit(run / "run.json", lambda value: value.update(sessions=[]))
+
+
 def better(run: Path) -> None:
     edit(run / "results.json", lambda value: value["judges"][0]["strict"]["macro_floor"].update(total=99.0))
 
@@ -214,6 +234,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], type[AwbError], str]] = {
     "a shard": (a_shard, DataError, "awb runs merge"),
     "no results": (no_results, DataError, "no results.json there; `awb score"),
     "a line that cannot be read": (unreadable, DataError, "cannot be read and is left out"),
+    "no session": (no_sessions, DataError, "names no session"),
     "a better score": (
         better,
         ConfigError,

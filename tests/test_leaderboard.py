@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.entries import Entry, Group, grouped, load_entries, ranks
-from agentworldbench.leaderboard.tables import leaderboard_tables
+from agentworldbench.leaderboard.tables import leaderboard_tables, why_unranked
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.resources import asset
 from tests.helpers.awb_command import HereAwb
@@ -155,6 +155,15 @@ def test_a_rank_needs_coverage_in_every_domain(coverage: dict[str, float] | None
     best = entry("best", 90.0, coverage=None).model_copy(update={"coverage": coverage})
     ((_, some),) = grouped([best, entry("second", 50.0)])
     assert ranks(some) == [rank, 1 if rank is None else 2], "a row without rank pushes nobody down"
+
+
+def test_an_entry_says_why_it_has_no_rank() -> None:
+    apart = {"selection": "70 samples", "gui_diagnostics": True}
+    assert why_unranked(entry("a")) is None
+    assert why_unranked(entry("b", coverage=0.5)) == "coverage below 99 % in OS"
+    assert why_unranked(entry("c", coverage=None)) == "coverage is not disclosed"
+    told = why_unranked(entry("d", group=JUDGE | apart))
+    assert told == "a subset: 70 samples; GUI diagnostics added to the judge's prompts"
 
 
 @given(

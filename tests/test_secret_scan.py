@@ -65,7 +65,7 @@ PLACEHOLDERS = (
     "sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "sk-your-api-key-goes-right-here-now", "sk-abcdefghijklmnopqrstuvwxyz012345",
     "AKIAIOSFODNN7EXAMPLE", "hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ghp_123456789012345678901234567890123456",
     "https://user:password@localhost/db", "postgres://admin:xxxxxxxx@db:5432/app", "https://h/?api_key=YOUR_API_KEY_HERE_0",
-    "Authorization: Bearer <token>", "Authorization: Bearer eyexampletokenexample", "sk-learn and task-list", "risk-averse-people-who-wait",
+    "Authorization: Bearer <token>", "Authorization: Bearer eyexampletokenexample", "sk-learn and task-list", "sk-folding-cube-animation-wrapper-big", "risk-averse-people-who-wait",
 )  # fmt: skip
 
 

@@ -116,9 +116,9 @@ def test_on_a_terminal_the_submitter_is_asked(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *words, **more: answer == "y")
     done = awb("submit", run)
-    assert done.code == 0
-    assert (tmp_path / "world.awb.zip").exists() is written
-    assert ("bundle" in done.out.splitlines()[-1]) is written
+    assert (done.code == 0) is (tmp_path / "world.awb.zip").exists() is written
+    said = done.out.splitlines()[-1] if written else done.complaint
+    assert ("world.awb.zip: " if written else "nothing was written") in said
 
 
 def test_what_looks_like_a_secret_stops_it(awb: HereAwb, run: Path, tmp_path: Path) -> None:
@@ -145,9 +145,13 @@ REFUSED = {
     "hub without a repository": ("submit RUN --to hub", "--repository is missing: the dataset repository"),
     "hub with a file": ("submit RUN --to hub --repository a/b -o x", "--output belongs to targets on this machine"),
     "a flag of another target": ("submit RUN --push", "--push belongs to --to leaderboard, not to --to file"),
-    "a flag of two others": ("submit RUN --repository a/b", "belongs to --to leaderboard and --to hub, not to --to file"),
+    "a flag of two others": ("submit RUN --repository a/b", "belongs to --to leaderboard, --to hub, not to --to file"),
     "an address without a name": ("submit RUN --submitter-url https://x", "--submitter is missing"),
-    "an address that is none": ("submit RUN --submitter A --submitter-url x", "--submitter-url: String should match"),
+    "an address that is none": ("submit RUN --submitter A --submitter-url x", "--submitter-url x: expected an address"),
+    "an address with a password": ("submit RUN --submitter A --submitter-url https://a:b@c/", "--submitter-url: the address holds"),
+    "a name without end": (f"submit RUN --submitter {'x' * 201}", "--submitter: expected 1 to 200 characters"),
+    "a bundle at no address": ("submit RUN --to leaderboard --repository . --bundle-url here", "--bundle-url here: expected"),
+    "a model with a name without end": (f"submit RUN --to leaderboard --repository . --name {'x' * 301}", "--name: expected 1 to 300"),
 }  # fmt: skip
 
 
@@ -219,6 +223,14 @@ def test_a_part_of_the_data_and_lost_remotes_leave_no_branch(awb: HereAwb, run: 
     words = ("submit", run, "--to", "leaderboard", "--repository", board)
     assert "--subset enters it nevertheless" in awb(*words).complaint
     assert awb(*words, "--push", "--remote", "fork").complaint == f"awb: --push: {board} has no remote 'fork'"
+    shutil.move(board.parent / "origin.git", board.parent / "moved.git")
+    lost = awb(*words, "--subset", "--push", "--yes")
+    branch = git(board, "branch", "--list", "submit/*", "--format=%(refname:short)").strip()
+    assert "git push: fatal" in lost.complaint
+    assert lost.complaint.endswith(
+        f"the branch is made, to push it later: git -C {board} push origin {branch}"
+    )
+    git(board, "branch", "-D", branch)
     hook = board / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
@@ -226,3 +238,19 @@ def test_a_part_of_the_data_and_lost_remotes_leave_no_branch(awb: HereAwb, run: 
     assert awb(*words, "--subset").complaint == f"awb: {board}: git commit: not today"
     assert git(board, "branch", "--list", "submit/*") == ""
     assert git(board, "worktree", "list").count("\n") == 1
+
+
+@pytest.mark.parametrize(("form", "name"), [("eee", "data/*/*/*/*.json"), ("lm-eval", "*/results_*.json")])
+def test_files_of_other_programs_are_made_from_what_is_public(
+    awb: HereAwb, run: Path, tmp_path: Path, form: str, name: str
+) -> None:
+    done = awb("submit", run, "--to", form, "--submitter", "Ann")
+    assert (done.code, done.err) == (0, "")
+    folder = tmp_path / f"world-{form}"
+    (results,) = folder.glob(name)
+    assert str(results.relative_to(tmp_path)) in done.out.splitlines()
+    for path in folder.rglob("*.json*"):
+        text = path.read_text(encoding="utf-8")
+        assert f"  {path.relative_to(folder)}: {path.stat().st_size:,} bytes" in done.out.splitlines()
+        assert "127.0.0.1" not in text and "I think of" not in text and str(tmp_path) not in text
+    assert awb("submit", run, "--to", form, "-o", run).code == 2

@@ -154,7 +154,7 @@ def test_uploads(run: Path, prepared: Prepared, tmp_path: Path) -> None:
     ]
     bundle, again, scores, *rest = kept.commits
     assert [(one.repository, one.pull_request) for one in (bundle, again, scores)] == [
-        ("datasets/me/awb-run", False), ("datasets/me/awb-run", True), ("models/Qwen/Qwen3-8B", True),
+        ("datasets/me/awb-run", False), ("datasets/me/awb-run", False), ("models/Qwen/Qwen3-8B", True),
     ]  # fmt: skip
     folder = f"bundle-{prepared.sha256[:12]}/"
     assert {name.removeprefix(folder) for name in bundle.files} == {
@@ -181,7 +181,7 @@ def test_uploads(run: Path, prepared: Prepared, tmp_path: Path) -> None:
     assert all(line in pull.out for line in text.splitlines())
     assert dry.out == pull.out[: len(dry.out)]
     assert pull.out[len(dry.out) :] == (
-        f"me/awb-run: {endpoint}/datasets/me/awb-run/discussions/2\n"
+        f"me/awb-run: {endpoint}/datasets/me/awb-run/commit/{2:040x}\n"
         f"Qwen/Qwen3-8B: {endpoint}/models/Qwen/Qwen3-8B/discussions/3\n"
     )
     assert (missing.code, len(rest)) == (2, 1)

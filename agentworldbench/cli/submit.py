@@ -34,6 +34,7 @@ class _Words:
     """The flags that say where to."""
 
     run: Path
+    data: str | None
     output: Path | None
     repository: str | None
     model_repository: str | None
@@ -116,10 +117,10 @@ def submit(
     ] = None,
     judge: Annotated[
         str | None, typer.Option("--judge", show_default=False,
-                                 help="Hub: whose scores, where the run has several judges."),
+                                 help="Hub and exports: whose scores, where the run has several judges."),
     ] = None,
     create_pr: Annotated[
-        bool, typer.Option("--create-pr", help="Hub: open pull requests in place of commits.")
+        bool, typer.Option("--create-pr", help="Hub: open a pull request at the model (or dataset).")
     ] = False,
     private: Annotated[
         bool, typer.Option("--private", help="Hub: a dataset repository that is made is private.")
@@ -137,7 +138,7 @@ def submit(
     from agentworldbench.submission.pack import prepare
 
     words = _Words(
-        run_path, output, repository, model_repository, judge, create_pr, private, push, remote, bundle_url, name, subset
+        run_path, data, output, repository, model_repository, judge, create_pr, private, push, remote, bundle_url, name, subset
     )  # fmt: skip
     target = _target(to, words)
     who = _submitter(submitter, submitter_url, contact)
@@ -156,7 +157,8 @@ def submit(
                 scoring=Scoring(allow_code=allow_code, told=Progress(watch).scoring),
             )
         _show(prepared, target)
-        if not dry_run and _agreed(target, yes):
+        if not dry_run:
+            _ask(target, yes)
             _say(target.deliver(prepared))
 
 
@@ -193,7 +195,12 @@ def _target(to: To, words: _Words) -> Target:
         return HubTarget(
             words.repository, words.model_repository, words.judge, words.create_pr, words.private
         )
-    raise ConfigError(f"--to {to.value}: not built yet")
+    from agentworldbench.integrations.submission_target import ExportTarget
+    from agentworldbench.run import load_run
+
+    data = words.data or load_run(words.run).record.selection.data
+    folder = words.output or Path(f"{words.run.resolve().name}-{to.value}")
+    return ExportTarget("eee" if to is To.EEE else "lm-eval", folder, data, words.judge)
 
 
 _ONLY: dict[str, tuple[To, ...]] = {
@@ -203,7 +210,7 @@ _ONLY: dict[str, tuple[To, ...]] = {
     "name": (To.LEADERBOARD,),
     "subset": (To.LEADERBOARD,),
     "model_repository": (To.HUB,),
-    "judge": (To.HUB,),
+    "judge": (To.HUB, To.EEE, To.LM_EVAL),
     "create_pr": (To.HUB,),
     "private": (To.HUB,),
 }
@@ -215,17 +222,16 @@ def _check_flags(to: To, words: _Words) -> None:
 
     for field, targets in _ONLY.items():
         if getattr(words, field) and to not in targets:
-            known = " and ".join(f"--to {one.value}" for one in targets)
+            known = ", ".join(f"--to {one.value}" for one in targets)
             raise ConfigError(f"--{field.replace('_', '-')} belongs to {known}, not to --to {to.value}")
     if to is To.HUB and words.output is not None:
         raise ConfigError("--output belongs to targets on this machine, not to --to hub")
 
 
 def _submitter(name: str | None, url: str | None, contact: str | None) -> Submitter | None:
-    from pydantic import ValidationError
-
     from agentworldbench.errors import ConfigError
     from agentworldbench.leaderboard.provenance import Submitter
+    from agentworldbench.submission.deliver import check_address
 
     if name is None:
         if url or contact:
@@ -233,12 +239,11 @@ def _submitter(name: str | None, url: str | None, contact: str | None) -> Submit
                 "--submitter is missing: the name that belongs to --submitter-url and --contact"
             )
         return None
-    try:
-        return Submitter(name=name, url=url, contact=contact)
-    except ValidationError as problem:
-        field = str(problem.errors()[0]["loc"][0])
-        flag = {"name": "--submitter", "url": "--submitter-url"}.get(field, "--contact")
-        raise ConfigError(f"{flag}: {problem.errors()[0]['msg']}") from problem
+    for flag, text in (("--submitter", name), ("--contact", contact)):
+        if text is not None and not 1 <= len(text.strip()) <= 200:
+            raise ConfigError(f"{flag}: expected 1 to 200 characters")
+    check_address("--submitter-url", url)
+    return Submitter(name=name.strip(), url=url, contact=contact)
 
 
 def _show(prepared: Prepared, target: Target) -> None:
@@ -258,17 +263,20 @@ def _show(prepared: Prepared, target: Target) -> None:
     _say(target.told(prepared))
 
 
-def _agreed(target: Target, yes: bool) -> bool:
-    """Whether the submitter wants it. Where nobody can be asked, only what stays on this machine is made."""
+def _ask(target: Target, yes: bool) -> None:
+    """Go on only where the submitter wants it; where nobody can be asked, only what stays on this machine is made.
+
+    Raises ConfigError where it ends here.
+    """
     from agentworldbench.errors import ConfigError
 
     if yes:
-        return True
+        return
     if sys.stdin.isatty():
-        return typer.confirm("Go on?", err=True)
-    if target.leaves:
+        if not typer.confirm("Go on?", err=True):
+            raise ConfigError("nothing was written; --dry-run shows the preview and does not ask")
+    elif target.leaves:
         raise ConfigError("nobody can be asked here; look at the preview, then give --yes")
-    return True
 
 
 def _say(lines: list[str]) -> None:

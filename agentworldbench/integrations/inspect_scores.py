@@ -78,7 +78,8 @@ def _judged(source: Source, judge: JudgeResults, summaries: list[Object]) -> Ite
 
 def _by_rules(source: Source, summaries: list[Object]) -> Iterator[Object]:
     rules, policy = source.results.rules, source.results.policy
-    for name, macro in rules.macro.items():
+    names = dict.fromkeys((RULE_SCORE, *rules.macro))
+    for name, macro in ((name, rules.macro[name]) for name in names):
         metrics: dict[str, Object] = {}
         _put_mean(metrics, "macro", macro, policy)
         _put_mean(metrics, "micro", rules.micro[name], policy)

@@ -54,7 +54,7 @@ _SAMPLE: Final = {
 }  # fmt: skip
 _ASKED: Final = {
     "finish_reason": "string", "model_served": "string", "prompt_sha256": "string", "started_at": "time",
-    "seconds": "float64", "attempts": "int32", "max_tokens": "int64", "prompt_tokens": "int64",
+    "seconds": "float64", "retries": "int32", "max_tokens": "int64", "prompt_tokens": "int64",
     "cached_tokens": "int64", "cache_write_tokens": "int64", "completion_tokens": "int64",
     "reasoning_tokens": "int64", "cost_usd": "float64", "from_cache": "bool",
 }  # fmt: skip
@@ -181,7 +181,7 @@ def _asked(asked: Asked) -> Row:
         | usage
         | {
             "started_at": None if asked.started_at is None else datetime.fromisoformat(asked.started_at),
-            "attempts": len(asked.attempts),
+            "retries": max(0, len(asked.attempts) - 1),
             "from_cache": asked.cached_usage is not None,
         }
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentworldbench.leaderboard.entries import Entry, Group
 from agentworldbench.leaderboard.provenance import Costs
-from agentworldbench.leaderboard.tables import domains_of, kind_name
+from agentworldbench.leaderboard.tables import domains_of, kind_name, why_unranked
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.sample import shown
@@ -78,6 +78,7 @@ def entry_data(entry: Entry, group: int, rank: int | None, domains: Sequence[str
         "name": shown(entry.model),
         "status": entry.status,
         "rank": rank,
+        "why": (reason := why_unranked(entry)) and shown(reason),
         "overall": _short(entry.overall),
         "computed": _short(entry.computed_overall) if entry.stated_overall is not None else None,
         "interval": _bounds(entry.overall_interval),

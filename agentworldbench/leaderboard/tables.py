@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from agentworldbench.leaderboard.entries import Entry, Group, RuleScores, grouped, ranks
+from agentworldbench.leaderboard.entries import RANK_COVERAGE, Entry, Group, RuleScores, grouped, ranks
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.numbers import interval_notes, score_cell, share_cell
@@ -77,6 +77,20 @@ def _rule_score(rules: RuleScores | None) -> str:
 
 def _skill(rules: RuleScores | None) -> str:
     return DASH if rules is None else share_cell(rules.overall_skill, rules.skill_interval)
+
+
+def why_unranked(entry: Entry) -> str | None:
+    """Why an entry has no rank; None where it has one."""
+    if entry.rankable:
+        return None
+    if entry.group.departures:
+        return "; ".join(entry.group.departures)
+    if entry.anchor:
+        return "an anchor to compare with, not a model"
+    if entry.coverage is None:
+        return "coverage is not disclosed"
+    short = [domain_name(name) for name in entry.scores if entry.coverage.get(name, 0) < RANK_COVERAGE]
+    return f"coverage below 99 % in {', '.join(short)}"
 
 
 def group_notes(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:

@@ -7,13 +7,17 @@ what can be checked before any work, and touches nothing until `deliver`.
 from __future__ import annotations
 
 import filecmp
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from agentworldbench.errors import ConfigError
+from agentworldbench.leaderboard.provenance import HTTP_URL
 from agentworldbench.submission.pack import Prepared, write_zip
+from agentworldbench.submission.secret_scan import secrets_in
 
 
 class Target(Protocol):
@@ -69,3 +73,14 @@ def write_file(folder: Path, path: Path) -> None:
                 raise ConfigError(f"{path}: exists with other contents; remove it or choose another --output")
             return
     write_zip(folder, path)
+
+
+def check_address(flag: str, url: str | None) -> None:
+    """Refuse an address that may not be public as it stands. Raises ConfigError."""
+    if url is None:
+        return
+    parts = urlsplit(url) if re.fullmatch(HTTP_URL, url) else None
+    if parts is None or not parts.hostname:
+        raise ConfigError(f"{flag} {url}: expected an address beginning with https:// or http://")
+    if "@" in parts.netloc or any(True for _ in secrets_in(url)):
+        raise ConfigError(f"{flag}: the address holds a user name, password or key; it would be public")

@@ -36,8 +36,9 @@ OVERALL: Final = "overall"
 class HubTarget:
     """A dataset repository for the bundle and, where it is named, a model repository for its scores.
 
-    `judge` says whose scores, where there are several; `create_pr` opens pull requests in place of commits; a dataset
-    repository that does not exist is made, `private` where that is wanted.
+    `judge` says whose scores, where there are several. `create_pr` opens a pull request in place of a commit: at the model,
+    which is often somebody else's, or at the dataset where no model is named. A dataset repository that does not exist
+    is made, `private` where that is wanted.
     """
 
     dataset: str
@@ -59,16 +60,16 @@ class HubTarget:
 
     def told(self, prepared: Prepared) -> list[str]:
         """The files by their names on the hub, and the scores word for word."""
-        how = "as a pull request" if self.create_pr else "as a commit"
+        how = {True: "as a pull request", False: "as a commit"}
         seen = "private" if self.private else "public"
         lines = [
-            f"Goes to the dataset repository {self.dataset} on the hub {how} (made {seen} where it does not exist): "
+            f"Goes to the dataset repository {self.dataset} on the hub {how[self._pulls('dataset')]} (made {seen} where it does not exist): "
             f"README.md and the files above in {folder_of(prepared)}/."
         ]
         if self.model:
             text = eval_results_text(self._scores(prepared))
             lines += [
-                f"Goes to the model repository {self.model} {how}, as {self._path(prepared)}:",
+                f"Goes to the model repository {self.model} {how[self._pulls('model')]}, as {self._path(prepared)}:",
                 "",
                 text,
             ]
@@ -88,6 +89,9 @@ class HubTarget:
             done.append(self._commit(self.model, "model", {self._path(prepared): scores}, title))
         return done
 
+    def _pulls(self, kind: str) -> bool:
+        return self.create_pr and (kind == "model" or self.model is None)
+
     def _scores(self, prepared: Prepared) -> list[dict[str, Any]]:
         return eval_results(prepared, self.judge, f"{_hub()}/datasets/{self.dataset}")
 
@@ -104,7 +108,7 @@ class HubTarget:
                 api.create_repo(repository, repo_type=kind, private=self.private, exist_ok=True)
             operations = [CommitOperationAdd(path, content) for path, content in files.items()]
             made = api.create_commit(
-                repository, operations, commit_message=title, repo_type=kind, create_pr=self.create_pr
+                repository, operations, commit_message=title, repo_type=kind, create_pr=self._pulls(kind)
             )
         return f"{repository}: {made.pr_url or made.commit_url}"
 
@@ -126,11 +130,12 @@ def eval_results(prepared: Prepared, judge: str | None, source: str) -> list[dic
         raise DataError(
             f"scores of a model are those of a whole run; this one is {'; '.join(entry.group.departures)}"
         )
+    revision = {"revision": data.revision} if data.revision else {}
     values = {OVERALL: entry.computed_overall} if set(entry.scores) >= set(OFFICIAL_DOMAINS) else {}
     values |= entry.scores
     return [
         {
-            "dataset": {"id": data.repository, "task_id": task, "revision": data.revision},
+            "dataset": {"id": data.repository, "task_id": task, **revision},
             "value": round(value, 2),
             "date": prepared.manifest.created[:10],
             "source": {"url": source, "name": "awb run with raw replies"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import zipfile
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -124,7 +125,8 @@ def write_zip(folder: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             for name in _names(folder):
-                archive.writestr(_info(name), (folder / name).read_bytes())
+                with (folder / name).open("rb") as file, archive.open(_info(folder / name), "w") as packed:
+                    shutil.copyfileobj(file, packed, BLOCK)
         part.replace(target)
     except OSError as problem:
         raise StoreError(f"{target}: cannot be written ({problem.strerror})") from problem
@@ -136,8 +138,9 @@ def _names(folder: Path) -> Collection[str]:
     return [name for name in sorted(NAMES) if (folder / name).is_file()]
 
 
-def _info(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, _DATE)
+def _info(path: Path) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(path.name, _DATE)
+    info.file_size = path.stat().st_size
     info.compress_type = zipfile.ZIP_DEFLATED
     info.create_system = 3  # Unix, whatever packs it
     info.external_attr = _MODE

@@ -76,6 +76,7 @@ def _left_out(manifest: Manifest) -> Iterator[str]:
         yield "Left out: reference observations. Replies may still quote them."
     for kind, count in manifest.redactions.items():
         yield f"Replaced in fields of the harness: {count} × {kind}."
+    yield "To read every file before anything leaves this machine: --to file writes them here."
 
 
 def _facts(prepared: Prepared) -> Table:
@@ -92,7 +93,7 @@ def _facts(prepared: Prepared) -> Table:
     told = [submitter.name, submitter.url, submitter.contact] if submitter else ["not named (--submitter)"]
     rows.append(("Submitter", ", ".join(filter(None, told))))
     commit = manifest.harness.git_commit
-    dirty = ", changed files" if manifest.harness.git_dirty else ""
+    dirty = ", with uncommitted changes" if manifest.harness.git_dirty else ""
     rows.append(
         ("Harness", f"awb {manifest.harness.version}" + (f" at {commit[:12]}{dirty}" if commit else ""))
     )

@@ -12,8 +12,11 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+
+from pydantic import ValidationError
 
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.journal import is_unfinished
@@ -79,6 +82,10 @@ def _whole(run: Run) -> Results:
             f"{run.path}: a part of a run (shard {run.record.selection.shard}); put the parts together with "
             "`awb runs merge`"
         )
+    if not run.record.sessions:
+        raise DataError(
+            f"{run.path}: run.json names no session, so nothing tells when and with what it was made"
+        )
     if notices := Store(run.path).notices():
         raise DataError(f"{notices[0]}; a bundle holds every record, so this run cannot be one")
     return run.results
@@ -108,7 +115,9 @@ def _places(journal: Any, ids: set[str], judges: set[str]) -> list[Place]:
     with journal.path.open("rb") as file:
         for line in file:
             body = line.rstrip(b"\n")
-            if line.endswith(b"\n") and body.strip():
+            with suppress(
+                ValidationError
+            ):  # blank, or torn at the end of the file; others were refused before
                 record = kind.model_validate_json(body)
                 judge = getattr(record, "judge", None)
                 if record.sample_id in ids and (judge is None or judge in judges):

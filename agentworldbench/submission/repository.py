@@ -22,6 +22,7 @@ from agentworldbench.leaderboard.adding import Said, add_entries
 from agentworldbench.leaderboard.entries import Entry
 from agentworldbench.leaderboard.measured import measured_entries, renamed
 from agentworldbench.leaderboard.provenance import Bundle
+from agentworldbench.submission.deliver import check_address
 from agentworldbench.submission.pack import SUFFIX, Prepared, write_zip
 
 ENTRY_FOLDERS: Final = ("leaderboards/entries", "entries")
@@ -29,6 +30,8 @@ ENTRY_FOLDERS: Final = ("leaderboards/entries", "entries")
 BUNDLES: Final = "bundles"
 LARGEST: Final = 95 << 20
 """Bytes of a bundle that is committed; hosts refuse files from 100 MB on."""
+_PATCH: Final = ("--stdout", "--binary", "--no-attach", "--src-prefix=a/", "--dst-prefix=b/")
+"""As `git am` reads it, whatever git is set up with."""
 _SECONDS: Final = 600.0
 
 
@@ -51,7 +54,10 @@ class RepositoryTarget:
         return self.push
 
     def check(self) -> None:
-        """Refuse what is no clone, or has no entries."""
+        """Refuse what is no clone, or has no entries, and what no entry can hold."""
+        check_address("--bundle-url", self.bundle_url)
+        if self.name is not None and not 1 <= len(self.name.strip()) <= 300:
+            raise ConfigError("--name: expected 1 to 300 characters")
         if not self.clone.is_dir():
             raise ConfigError(
                 f"--repository {self.clone}: no such directory; clone the leaderboard's repository first"
@@ -87,7 +93,7 @@ class RepositoryTarget:
             if not self._git("status", "--porcelain", tree=tree):
                 raise ConfigError(f"{self.clone}: has these entries already; there is nothing to submit")
             self._git("commit", "--quiet", "-m", self._message(prepared), tree=tree)
-            text = self._git("format-patch", "--stdout", "--binary", "-1", tree=tree)
+            text = self._git("format-patch", *_PATCH, "-1", tree=tree)
             commit = self._git("rev-parse", "HEAD", tree=tree).strip()
         try:
             patch.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +105,11 @@ class RepositoryTarget:
             f"{patch}: the same as a patch (`git am`)",
         ]
         if self.push:
-            self._git("push", "--quiet", self.remote, f"refs/heads/{branch}:refs/heads/{branch}")
+            try:
+                self._git("push", "--quiet", self.remote, f"refs/heads/{branch}:refs/heads/{branch}")
+            except ConfigError as problem:
+                again = f"git -C {self.clone} push {self.remote} {branch}"
+                raise ConfigError(f"{problem}; the branch is made, to push it later: {again}") from problem
             done.append(f"{self.remote}: branch {branch} pushed; open a pull request from it")
         else:
             done.append(f"To send it: git -C {self.clone} push {self.remote} {branch}")

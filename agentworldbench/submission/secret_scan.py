@@ -43,14 +43,15 @@ def _shape(kind: str, needle: str, pattern: str, entropy: float = 3.0) -> Shape:
 
 
 SHAPES: Final = (
-    _shape("API key", "sk-", r"(?<![\w-])(sk-(?:[a-z]+-|[a-z]+\d*-v\d+-)*[A-Za-z0-9_-]{20,})"),
+    _shape("API key", "sk-", r"(?<![\w-])(?=[\w-]*\d[\w-]*\d)(sk-(?:[a-z]+-|[a-z]+\d*-v\d+-)*[A-Za-z0-9_-]{20,})"),
     _shape("Hugging Face token", "hf_", r"(?<!\w)(hf_[A-Za-z0-9]{30,})"),
-    _shape("GitHub token", "gh", r"(?<!\w)(gh[pousr]_[A-Za-z0-9]{36,})"),
+    *(_shape("GitHub token", f"gh{kind}_", rf"(?<!\w)(gh{kind}_[A-Za-z0-9]{{36,}})") for kind in "pousr"),
     _shape("GitHub token", "github_pat_", r"(?<!\w)(github_pat_[A-Za-z0-9_]{40,})"),
     _shape("GitLab token", "glpat-", r"(?<!\w)(glpat-[A-Za-z0-9_-]{20,})"),
     _shape("Google API key", "AIza", r"(?<!\w)(AIza[0-9A-Za-z_-]{35})(?![\w-])"),
     _shape("Google access token", "ya29.", r"(?<!\w)(ya29\.[0-9A-Za-z_-]{30,})"),
-    _shape("AWS access key", "A", r"(?<!\w)((?:AKIA|ASIA)[A-Z2-7]{16})(?!\w)", 2.8),
+    _shape("AWS access key", "AKIA", r"(?<!\w)(AKIA[A-Z2-7]{16})(?!\w)", 2.8),
+    _shape("AWS access key", "ASIA", r"(?<!\w)(ASIA[A-Z2-7]{16})(?!\w)", 2.8),
     _shape("Slack token", "xox", r"(?<!\w)(xox[abeoprs]-[A-Za-z0-9-]{20,})"),
     _shape("Stripe key", "_live_", r"(?<!\w)([rs]k_live_[A-Za-z0-9]{20,})"),
     _shape("Groq key", "gsk_", r"(?<!\w)(gsk_[A-Za-z0-9]{40,})"),

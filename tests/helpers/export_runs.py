@@ -25,7 +25,7 @@ from .whole_runs import good, kind_of_call, options
 TASKS: Final = ("terminal", "swe", "mcp")
 EPOCHS, REPEATS = 2, 2
 THOUGHT: Final = "first the prompt, then the output"
-EACH: Final = 5
+EACH: Final = 6
 """Samples of a domain."""
 
 
@@ -33,7 +33,7 @@ def script(call: ChatCall) -> Reply:
     """Model and judges, with failures that the messages decide."""
     kind = kind_of_call(call)
     if call.model.startswith("judge"):
-        return Reply(content="no verdict here") if kind == 0 else hash_verdict(call)
+        return Reply(content="no verdict here") if kind in (0, 5) else hash_verdict(call)
     if kind == 1:
         return Reply(content="", reasoning_content=THOUGHT)
     if kind == 2:
@@ -49,7 +49,7 @@ def make_runs(folder: Path, *names: str) -> dict[str, Run]:
     """Runs by name: `one`, `many` (epochs and repeats), `two` (judges), `none` (no judge), `part` (not complete)."""
     with ScriptedServer(script) as server:
         for name in names:
-            asked = options(server, folder / name, "mini", tasks=TASKS, limit=f"1-{EACH}")
+            asked = options(server, folder / name, "mini", tasks=TASKS, limit=str(EACH))
             asked |= {"judge_attempts": 1, "max_retries": 1}
             if name == "many":
                 asked |= {"epochs": EPOCHS, "judge_repeats": REPEATS}
@@ -64,10 +64,14 @@ def make_runs(folder: Path, *names: str) -> dict[str, Run]:
 
 
 def _shorten(run: Path) -> None:
-    """Take the last answers and verdicts away, as if the run had been stopped before them."""
-    for journal, records in (("predictions.jsonl", 4), ("verdicts.jsonl", 6)):
+    """Take answers and verdicts of some samples away, as if the run had been stopped before them."""
+    names = sorted(one.sample_id for one in load_run(run).predictions())
+    for journal, gone in (("predictions.jsonl", names[-4:]), ("verdicts.jsonl", names[-8:])):
         path = run / journal
-        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-records]))
+        kept = [
+            line for line in path.read_bytes().splitlines(True) if json.loads(line)["sample_id"] not in gone
+        ]
+        path.write_bytes(b"".join(kept))
     score_run(run)
 
 

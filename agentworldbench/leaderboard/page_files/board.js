@@ -222,7 +222,7 @@ function originPart(entry, group) {
 function show(slug) {
   const entry = data.entries[slug];
   const group = data.groups[entry.g];
-  const rank = entry.rank === undefined || entry.rank === null ? "no rank" : `rank ${entry.rank} in its table`;
+  const rank = entry.rank === undefined ? `no rank: ${entry.why}` : `rank ${entry.rank} in its table`;
   const name = make("h1", { id: "model-name", tabindex: "-1" }, entry.name);
   view.replaceChildren(
     make("p", {}, make("a", { href: `#g${entry.g + 1}`, id: "back" }, "← All entries")),
