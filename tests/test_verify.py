@@ -10,6 +10,7 @@ import shutil
 import stat
 import zipfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,26 @@ def test_a_run_that_asked_again_is_honest(tmp_path: Path) -> None:
     report = verify(run)
     # The second server counts its answers from 1 again.
     assert (report.verdict, problems(report)) == ("accepted", [f"warning duplicates: {SAME_RESPONSE}"])
+
+
+@pytest.mark.slow
+def test_a_judge_that_is_named_by_a_path(tmp_path: Path) -> None:
+    """The path is private, so the bundle tells its last part, and its digest is that of what it tells."""
+    names = {"model": "openai-api//home/ann/models/world", "judge": "openai-api//home/ann/models/judge"}
+
+    def by_path(call: ChatCall) -> Reply:
+        body = {**call.body, "model": call.model.rpartition("/")[2]}
+        return replace(script(replace(call, body=body)), model=call.model)
+
+    rows = make_rows(tmp_path / "rows")
+    with ScriptedServer(by_path) as server:
+        run = evaluate(**options(server, tmp_path / "run", rows, max_retries=0) | names)
+    bundle_folder(run.path, tmp_path / "bundle", rows)
+    assert "/home/ann" not in "".join(
+        path.read_text(encoding="utf-8") for path in (tmp_path / "bundle").iterdir()
+    )
+    report = verify(tmp_path / "bundle", data=str(rows))
+    assert (report.verdict, problems(report)) == ("accepted", [])
 
 
 def test_an_entry_must_be_that_of_the_bundle(home: Path, tmp_path: Path, awb: HereAwb) -> None:

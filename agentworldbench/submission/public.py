@@ -49,7 +49,7 @@ def publish(run: Run, samples: Samples, folder: Path, options: Options, scoring:
     store.write_run(public)
     ids = {ref.id for ref in samples.refs}
     source = Store(run.path)
-    judges = {judge.digest for judge in public.judges}
+    judges = {judge.digest for judge in run.record.judges}
     for journal in (source.predictions, source.verdicts):
         lines = _public_lines(journal.path, _places(journal, ids, judges), options, redactor)
         if journal is source.predictions or judges:
