@@ -50,31 +50,26 @@ def verify(
     ] = False,
     audit: Annotated[
         int | None,
-        typer.Option("--audit", min=1, help="Ask the claimed judge again about at most N samples drawn at random.", metavar="N",
-                     rich_help_panel="Audit", show_default=False),
+        typer.Option("--audit", min=1, help="Ask the claimed judge again about at most N samples drawn at random.", metavar="N", show_default=False),
     ] = None,
     judge: Annotated[
         str | None,
-        typer.Option("--judge", help="The judge to ask: the one of the bundle, with its settings.", metavar="MODEL",
-                     rich_help_panel="Audit", show_default=False),
+        typer.Option("--judge", help="The judge to ask: the one of the bundle, with its settings.", metavar="MODEL", show_default=False),
     ] = None,
     judge_base_url: Annotated[
         str | None,
-        typer.Option("--judge-base-url", help="Its server, where it is one of your own.", metavar="URL",
-                     rich_help_panel="Audit", show_default=False),
+        typer.Option("--judge-base-url", help="Its server, where it is one of your own.", metavar="URL", show_default=False),
     ] = None,
     audit_seed: Annotated[
         int | None,
-        typer.Option("--audit-seed", help="Draw the same samples again; default: drawn anew and reported.", metavar="N",
-                     rich_help_panel="Audit", show_default=False),
+        typer.Option("--audit-seed", help="Draw the same samples again; default: drawn anew and reported.", metavar="N", show_default=False),
     ] = None,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0, help="USD that the audit may cost at most.", metavar="USD",
-                     rich_help_panel="Audit", show_default=False),
+        typer.Option("--max-cost", min=0, help="USD that the audit may cost at most.", metavar="USD", show_default=False),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask before an expensive audit.", rich_help_panel="Audit")
+        bool, typer.Option("--yes", "-y", help="Do not ask before an expensive audit.")
     ] = False,
 ) -> None:  # fmt: skip
     """Replay a bundle offline: read every raw reply again, compute all numbers anew, render all prompts from the

@@ -18,6 +18,8 @@ Outcome = Literal["accepted", "refused", "incomplete"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("refused", "warning", "info")
 PLACES: Final = 20
 """So many places of a finding are named; `count` says how many there are."""
+LONGEST: Final = 300
+"""Characters of a place that are kept: names come from whoever made the bundle."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def gathered(hits: Iterable[Hit]) -> list[Finding]:
         places = kinds.setdefault(kind, [])
         counts[kind] = counts.get(kind, 0) + 1
         if hit.where and len(places) < PLACES:
-            places.append(hit.where)
+            places.append(hit.where[:LONGEST])
     made = [
         Finding(check=check, severity=severity, message=message, where=tuple(places), count=counts[key])
         for key, places in kinds.items()

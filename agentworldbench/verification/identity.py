@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from agentworldbench.models.base import LocalAnswers
 from agentworldbench.observation import EXTRACTION
@@ -19,9 +20,11 @@ from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import OTHER_SAMPLING, CallFailure, Completion, Request, Sampling
 from agentworldbench.run_record import JudgeRecord
 from agentworldbench.scoring.judge import Judge, digest_of
+from agentworldbench.submission.redact import is_public
 from agentworldbench.task import Task
 from agentworldbench.verification.findings import Hit, Unchecked
 from agentworldbench.verification.material import Material
+from agentworldbench.version import __version__
 
 _DEFAULT: Final = "server default"
 HOSTED: Final = ("openai/", "anthropic/", "gemini/", "deepseek/", "xai/", "mistral/")
@@ -91,12 +94,11 @@ def check_judges(material: Material) -> tuple[dict[str, Judge], list[Hit], list[
         prompts = material.prompts
         try:
             judge = recorded_judge(record, material.tasks, prompts)
-            found = _mismatches(judge, record, material, prompts)
+            hits += _mismatches(judge, record, material, prompts)
         except ValueError as problem:
-            found = [
-                Hit("judges", "refused", "the judge's record cannot be read", f"{record.model}: {problem}")
-            ]
-        hits += found
+            what = f"{record.model}: {str(problem).splitlines()[0]}"
+            hits.append(Hit("judges", "refused", "the judge's record cannot be read", what))
+            continue
         if protocol.name != "official" or prompts is not None:
             judges[record.digest] = judge
     return judges, hits, unchecked
@@ -158,6 +160,9 @@ def check_tasks(material: Material) -> Iterator[Hit]:
         if results is not None and results.task_files.get(domain) != task.file_sha256():
             message = "the rule metrics were made by another task file than this harness' own"
             yield Hit("tasks", "refused", message, domain)
+    if results is not None and results.made_by != __version__:
+        message = "results were made by another version of awb: numbers may differ for that alone"
+        yield Hit("tasks", "warning", message, f"{results.made_by}, here {__version__}")
     if predict.extraction != EXTRACTION:
         message = (
             "predictions were read by other rules than this version's; verify with the version that made them"
@@ -170,25 +175,28 @@ def check_served(material: Material) -> Iterator[Hit]:
     results = material.results
     if results is None:
         return
-    sides = [("model", results.model, results.predictions.served)]
-    sides += [("judge", one.judge.model, one.served) for one in results.judges]
-    for role, claimed, served in sides:
+    sessions = material.record.sessions
+    sides = [("model", results.model, results.predictions.served, [one.model_url for one in sessions])]
+    for judge in results.judges:
+        urls = [one.judge_urls.get(judge.judge.digest) for one in sessions]
+        sides.append(("judge", judge.judge.model, judge.served, urls))
+    for role, claimed, served, urls in sides:
+        hosted = claimed.startswith(HOSTED) and all(url is None or is_public(_host(url)) for url in urls)
         strangers = [name for name in served if not same_model(claimed, name)]
         if strangers:
-            hosted = claimed.startswith(HOSTED)
             message = f"the {role} answered under another name than the one claimed"
-            yield Hit(
-                "served names",
-                "refused" if hosted else "warning",
-                message,
-                f"{claimed}: {', '.join(strangers[:5])}",
-            )
-    for role, count in (
-        ("models", len(results.predictions.served)),
-        *((one.judge.model, len(one.served)) for one in results.judges),
-    ):
-        if count > 1:
-            yield Hit("served names", "warning", "answers came under several names", f"{role}: {count} names")
+            where = f"{claimed}: {', '.join(strangers[:5])}"
+            yield Hit("served names", "refused" if hosted else "warning", message, where)
+        if len(served) > 1:
+            where = f"{claimed}: {', '.join(served[:5])}"
+            yield Hit("served names", "warning", "answers came under several names", where)
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
 
 
 def same_model(claimed: str, served: str) -> bool:

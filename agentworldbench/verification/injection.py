@@ -19,7 +19,7 @@ from typing import Final
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.verification.findings import Hit, Severity
 from agentworldbench.verification.material import Case
-from agentworldbench.verification.replay import reference_of
+from agentworldbench.verification.replay import reference_of, shown_texts
 
 _NAMES: Final = "|".join(DIMENSIONS)
 MARKUP: Final[dict[str, re.Pattern[str]]] = {
@@ -75,15 +75,15 @@ class Judged:
 
 
 def injection_of(case: Case) -> Judged | None:
-    """What a case's observation says to the judge; None where there is no observation."""
-    prediction = case.prediction
-    if prediction is None or prediction.observation is None:
+    """What a case's prediction says to the judge; None where there is nothing that could be judged."""
+    texts = shown_texts(case)
+    if not texts:
         return None
     values = [
         fsum(verdict.scores.values()) / len(verdict.scores) for _, verdict in case.verdicts if verdict.scores
     ]
     score = fsum(values) / len(values) if values else None
-    for name, found, markup in spoken(prediction.observation):
+    for name, found, markup in (one for text in texts for one in spoken(text)):
         if not _own(case, found):
             return Judged(f"{case.where}: {name}: {found!r:.80}", name, markup, score)
     return Judged(case.where, None, False, score)

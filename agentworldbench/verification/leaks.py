@@ -17,7 +17,7 @@ from typing import Final
 from agentworldbench.scoring.metrics.volatile import PATTERNS, Seen
 from agentworldbench.verification.findings import Hit
 from agentworldbench.verification.material import Case
-from agentworldbench.verification.replay import reference_of
+from agentworldbench.verification.replay import reference_of, shown_texts
 
 UNKNOWABLE: Final = ("uuid", "hex_address", "container_id", "temp_path", "git_hash", "time", "pid", "port")
 REFUSED: Final = 0.02
@@ -37,14 +37,14 @@ class Unknowable:
 
 def unknowable_of(case: Case) -> Unknowable | None:
     """None where the reference holds no such text, or the sample is not at hand."""
-    sample, prediction = case.sample, case.prediction
-    if sample is None or prediction is None:
+    sample = case.sample
+    if sample is None or case.prediction is None:
         return None
     texts = set(_volatile(reference_of(case) or "", case.task.volatile))
     if not texts:
         return None
     seen = Seen("\n".join((sample.system, *sample.prompts, *sample.responses[:-1])))
-    told = Seen(prediction.observation or "")
+    told = Seen("\n".join(shown_texts(case)))
     # What the prediction has comes first: in an honest one there is little of it, and the history is long.
     for text in sorted(filter(told.holds, texts)):
         if not seen.holds(text):

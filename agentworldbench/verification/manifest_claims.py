@@ -15,6 +15,7 @@ from agentworldbench.errors import AwbError
 from agentworldbench.prompts import reference_observation
 from agentworldbench.records import Record
 from agentworldbench.submission.manifest import NAMES, REFERENCES, Manifest, claims_of
+from agentworldbench.submission.public import environment_of
 from agentworldbench.submission.secret_scan import scan
 from agentworldbench.texts import digest
 from agentworldbench.verification.findings import Hit, Severity
@@ -22,6 +23,7 @@ from agentworldbench.verification.material import Material
 from agentworldbench.verification.recompute import differences
 
 OTHER_CLAIM: Final = "the manifest claims something else than the bundle's files hold"
+OTHER_SESSIONS: Final = "environment.json is not what the sessions of run.json say"
 OTHER_REFERENCES: Final = "references that are not those of the data"
 SECRET: Final = "something that looks like a secret, and was not allowed by the submitter"
 
@@ -51,6 +53,12 @@ def check_manifest(manifest: Manifest, material: Material) -> Iterator[Hit]:
     for name, (before, now) in pairs.items():
         for place, one, other in differences(_plain(before), _plain(now), name):
             yield Hit("manifest", "refused", OTHER_CLAIM, f"{place} is {one}, should be {other}")
+    try:
+        environment = json.loads((material.path / "environment.json").read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        environment = None
+    for place, one, other in differences(environment, environment_of(record), "environment.json"):
+        yield Hit("manifest", "refused", OTHER_SESSIONS, f"{place} is {one}, should be {other}")
     yield from _references(material)
 
 
@@ -88,7 +96,7 @@ def check_secrets(material: Material, manifest: Manifest | None) -> Iterator[Hit
     names = [name for name in NAMES if (material.path / name).is_file()]
     try:
         found = scan(material.path, names, material.samples, ())
-    except (AwbError, ValueError) as problem:
+    except (AwbError, ValueError, RecursionError) as problem:
         yield Hit("secrets", "refused", "a file cannot be read as what it should be", str(problem)[:200])
         return
     for one in found:

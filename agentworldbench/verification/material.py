@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -100,7 +99,7 @@ class Material:
     def _verdicts(self, name: str, epoch: int) -> tuple[tuple[JudgeRecord, Verdict], ...]:
         found = []
         for judge in self.record.judges:
-            for _, repeat in product([0], range(1, self.record.repeats.get(judge.digest, 1) + 1)):
+            for repeat in range(1, self.record.repeats.get(judge.digest, 1) + 1):
                 verdict = self.store.verdicts.get((name, epoch, judge.digest, repeat))
                 if verdict is not None:
                     found.append((judge, verdict))

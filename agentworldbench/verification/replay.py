@@ -101,7 +101,8 @@ def reread_verdict(
     else:
         fields = {"scores": read.scores, "failure": None}
         fields |= {"strengths": read.strengths, "weaknesses": read.weaknesses}
-        same = stored.scores == read.scores and stored.failure is None
+        told = (stored.scores, stored.strengths, stored.weaknesses)
+        same = told == (read.scores, read.strengths, read.weaknesses) and stored.failure is None
     # Without the sample nobody knows what a judge only quoted.
     if same or (case.sample is None and stored.scores is None):
         return stored, []
@@ -123,6 +124,14 @@ def _shown(case: Case, judge: JudgeRecord, prediction: Prediction | None) -> str
 def shown_to(case: Case, judge: JudgeRecord) -> str | None:
     """What a judge was shown of a case's prediction."""
     return _shown(case, judge, case.prediction)
+
+
+def shown_texts(case: Case) -> list[str]:
+    """Every reading of a case's prediction that somebody scores: the strict one, and what each judge was shown."""
+    prediction = case.prediction
+    strict = None if prediction is None else prediction.observation
+    texts = [strict, *(shown_to(case, judge) for judge, _ in case.verdicts)]
+    return list(dict.fromkeys(text for text in texts if text is not None))
 
 
 def _completion(record: Prediction | Verdict, text: str | None, reasoning: str | None) -> Completion:

@@ -23,6 +23,7 @@ from agentworldbench.submission.manifest import (
     write_manifest,
 )
 from agentworldbench.submission.pack import Prepared, mark, prepare, write_zip
+from agentworldbench.verification.findings import Finding, Report
 
 from .scripted_server import ChatCall, Reply, Script, ScriptedServer, hash_scores, verdict_text
 from .whole_runs import kind_of_call, options
@@ -197,3 +198,13 @@ def rescored(folder: Path, data: Path) -> None:
     (folder / "run.lock").unlink(missing_ok=True)
     claims = [claim.model_dump(mode="json") for claim in claims_of(results)]
     seal(folder, lambda fields: fields.update(claims=claims))
+
+
+def refused(report: Report, check: str) -> list[Finding]:
+    """What a check refuses."""
+    return [one for one in report.findings if one.severity == "refused" and one.check == check]
+
+
+def told(findings: list[Finding]) -> str:
+    """Messages and places as one text."""
+    return "\n".join(f"{one.message}: {'; '.join(one.where)}" for one in findings)
