@@ -14,11 +14,14 @@ from typing import Any
 
 import pytest
 
+from agentworldbench.stats.sequential import ASSUMED_NOISE
+from agentworldbench.verification.audit import noise_of
 from agentworldbench.verification.findings import Report
+from agentworldbench.verification.material import open_material
 from agentworldbench.verification.verify import verify
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.honest_bundle import bundle_folder, edit_lines, made_run, packed, rescored, script
-from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer
+from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, hash_scores, verdict_text
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 
@@ -98,6 +101,38 @@ def test_the_draw_is_that_of_its_seed(home: Path, awb: HereAwb) -> None:
         asked.append({call.key for call in server.calls})
     assert asked[0] == asked[1] != asked[2]
     assert len(asked[0]) == 5
+
+
+@pytest.mark.slow
+def test_it_keeps_to_its_limit(home: Path, awb: HereAwb) -> None:
+    money = ("--price", "openai-api/judge=100,100", "--max-cost", "5")
+    with ScriptedServer(script) as server:
+        code, report, told = audited(awb, home, "honest.awb.zip", server, "--audit", "40", *money)
+    audit = report.audit
+    assert audit is not None and audit.stopped is not None
+    assert "--max-cost" in audit.stopped
+    assert (code, audit.decision) == (7, "undecided")
+    assert audit.cost_usd is not None and 0 < audit.cost_usd <= 5
+    assert 0 < len(server.calls) < 38
+    assert "USD" in told
+
+
+@pytest.mark.slow
+def test_its_noise_is_that_of_the_repeats(tmp_path: Path) -> None:
+    def wavering(call: ChatCall) -> Reply:
+        reply = script(call)
+        if call.model != "judge":
+            return reply
+        grades = verdict_text(hash_scores(f"{call.last_user}{call.attempt}"))
+        return Reply(content=f"Case {call.key[:10]}, attempt {call.attempt}. {grades}")
+
+    once = open_material(made_run(tmp_path / "once", wavering), str(tmp_path / "once/rows"))
+    assert noise_of(once, once.record.judges[0]) == ASSUMED_NOISE
+    twice = open_material(
+        made_run(tmp_path / "twice", wavering, judge_repeats=2), str(tmp_path / "twice/rows")
+    )
+    assert 5 < noise_of(twice, twice.record.judges[0]) < 50
+    assert noise_of(twice, twice.record.judges[0]) != ASSUMED_NOISE
 
 
 @pytest.mark.slow

@@ -68,6 +68,11 @@ def verify(
         float | None,
         typer.Option("--max-cost", min=0, help="USD that the audit may cost at most.", metavar="USD", show_default=False),
     ] = None,
+    price: Annotated[
+        str | None,
+        typer.Option("--price", help="What the judge costs where no table has it, in USD per million tokens.",
+                     metavar="MODEL=IN,OUT", show_default=False),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before an expensive audit.")
     ] = False,
@@ -80,7 +85,13 @@ def verify(
     from agentworldbench.errors import BundleError
     from agentworldbench.verification.verify import checked, opened_subject, refusal, report_json
 
-    asked = {"judge": judge, "judge_base_url": judge_base_url, "prompts": prompts, "max_cost": max_cost}
+    asked = {
+        "judge": judge,
+        "judge_base_url": judge_base_url,
+        "prompts": prompts,
+        "max_cost": max_cost,
+        "price": price,
+    }
     if audit is None and (judge or judge_base_url or audit_seed is not None or max_cost is not None):
         raise typer.BadParameter("--judge, --judge-base-url, --audit-seed and --max-cost belong to --audit N")
     try:
@@ -122,7 +133,7 @@ def _audited(
     from agentworldbench.verification.audit import carry_out, opened_audit, with_audit
 
     given = {name: value for name, value in asked.items() if value is not None}
-    for name in ("judge", "judge_base_url"):
+    for name in ("judge", "judge_base_url", "price"):
         if name in given:
             given[name] = [given[name]]
     if "judge" not in given:

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from agentworldbench.config import RunConfig
+from agentworldbench.engine.spending import check_prices
 from agentworldbench.errors import ConfigError
 from agentworldbench.plan import Plan, make_judges
 from agentworldbench.protocol import PROTOCOLS
@@ -91,6 +92,7 @@ def opened_audit(
     record = _claimed(material, config.judge[0] if config.judge else None)
     known = config.model_copy(update=_as_recorded(record, config))
     (judge,) = make_judges(known, PROTOCOLS[record.protocol], material.samples.tasks, tell)
+    check_prices(known, [judge.model])
     if judge.digest() != record.digest:
         differing = ", ".join(_differences(judge.record(), record)) or "digest"
         raise ConfigError(
@@ -196,7 +198,9 @@ def _report(
     for name, score in scores:
         if score is not None and decision is None:
             decision = test.add(score - audit.stored[name])
-    costs = [one.cost_usd for one in open_store(audit.folder).verdicts.every_line()]
+    journal = open_store(audit.folder).verdicts
+    costs = [one.cost_usd for one in journal.every_line()]
+    answered = {one.sample_id for one in journal}
     known = [cost for cost in costs if cost is not None]
     return AuditReport(
         judge=audit.judge.model,
@@ -208,7 +212,7 @@ def _report(
         scored=len(audit.stored),
         drawn=drawn,
         judged=sum(score is not None for _, score in scores),
-        failed=sum(score is None for _, score in scores),
+        failed=sum(score is None and name in answered for name, score in scores),
         mean_difference=test.mean,
         noise=test.deviation,
         evidence_against=test.against,
