@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # comes with LiteLLM
 import pytest
 import yaml
 
@@ -78,6 +79,11 @@ def test_the_schema_is_what_the_code_says() -> None:
     assert set(schema["required"]) >= {"slug", "model", "status", "group", "scores", "computed_overall"}
     assert schema["additionalProperties"] is False
     assert set(schema["properties"]) == set(Entry.model_fields)
+    validator = jsonschema.Draft202012Validator(schema)
+    for one in [*board(8), *GOOD.values()]:
+        assert list(validator.iter_errors(json.loads(entry_text(one)))) == []
+    wrong = json.loads(entry_text(REPORTED)) | {"schema_version": 1, "more": 0, "slug": "A/b"}
+    assert len(list(validator.iter_errors(wrong))) == 3
 
 
 def test_a_stale_readme_is_found(tmp_path: Path, awb: HereAwb) -> None:

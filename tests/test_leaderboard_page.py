@@ -14,6 +14,8 @@ import pytest
 
 from agentworldbench.leaderboard.entries import Entry, load_entries
 from agentworldbench.leaderboard.page import page_text
+from agentworldbench.leaderboard.tables import leaderboard_tables
+from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.chart import Point, frontier, scatter
 from agentworldbench.render.shell import embedded_json, page
 from tests.helpers.board_entries import board, measured
@@ -107,12 +109,17 @@ def test_the_view_of_a_model_has_the_numbers_of_its_entry(document: Document) ->
             blocks = one.readings[parse].domains.values()
             assert values[2:] == [round(getattr(block, policy)["total"], 2) for block in blocks]
             assert values[1] == round(getattr(one.readings[parse].micro, policy)["total"], 2)
-    assert shown["dimensions"][1] == [
-        round(reading.domains["mcp"].floor[name] or 0, 1)
-        for name in ("format", "factuality", "consistency", "realism", "quality")
-    ]
+    mcp = reading.domains["mcp"]
+    numbers = shown["dimensions"][1]
+    for name, score, half in zip(DIMENSIONS, numbers[::2], numbers[1::2], strict=True):
+        interval = mcp.dimension_intervals[name].floor
+        assert interval is not None and interval.half is not None
+        assert (score, half) == (round(mcp.floor[name] or 0, 1), round(interval.half, 1))
     assert shown["counts"][0] == [reading.domains["mcp"].scored, 310, 80]
-    assert shown["run"]["harness"] == f"0.1.0 ({(one.provenance.git_commit or '')[:12]})"
+    assert (
+        data_of(document)["texts"][shown["run"]["harness"]]
+        == f"0.1.0 ({(one.provenance.git_commit or '')[:12]})"
+    )
     stage = shown["costs"]["stages"][0]
     assert stage[1] == one.costs.predictions.usage.prompt_tokens
     assert stage[5] == (
@@ -155,6 +162,18 @@ def test_names_from_outside_stay_text() -> None:
     assert "\x1b" not in text and "\u202e" not in text
     (known,) = data_of(document)["entries"].values()
     assert known["name"].startswith("</script></style></title><img src=x")
+
+
+def test_simulated_data_say_so() -> None:
+    one = measured(3)
+    assert one.provenance is not None
+    data = one.provenance.predict.data.model_copy(update={"simulated": ("android",)})
+    predict = one.provenance.predict.model_copy(update={"data": data})
+    changed = one.model_copy(update={"provenance": one.provenance.model_copy(update={"predict": predict})})
+    assert "<dt>Simulated</dt><dd>Android</dd>" in page_text([changed])
+    (table,) = leaderboard_tables([changed])
+    assert "Simulated, not recorded from a real environment: Android." in table.notes
+    assert "Simulated" not in page_text([one])
 
 
 def test_embedded_json_cannot_end_its_element() -> None:

@@ -51,6 +51,19 @@ def test_no_address_of_a_private_endpoint_is_left(record: RunRecord, text: str, 
     assert str(port) not in public or str(port) in text or port < 10
 
 
+FRAGMENTS = (
+    "http://", "https://", "gpu-7.cluster.internal", "fd00::1", "[fd00::1]", "localhost", "10.0.0.9", "api.openai.com",
+    ":8000", "/v1", "/home/alice", "/mnt/x", "/", "//", " ", "'", "alice:pw@", "C:\\Users\\alice\\x", "hf", ".", "invalid",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join))
+def test_what_is_public_stays_as_it_is(record: RunRecord, text: str) -> None:
+    """Replacing twice is replacing once: a bundle is a run that can be submitted again."""
+    public = Redactor(record).text(text)
+    assert Redactor(record).text(public) == public
+
+
 def test_a_run_tells_names_and_no_places(record: RunRecord) -> None:
     selection = record.selection.model_copy(
         update={

@@ -33,7 +33,7 @@ GIT = (
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWB_API_KEY", "EMPTY")
-        return make_run(tmp_path_factory.mktemp("run") / "world", limit="1")
+        return make_run(tmp_path_factory.mktemp("run") / "world", limit="1", tasks="swe,os")
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     folder = tmp_path_factory.mktemp("honest")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWB_API_KEY", "EMPTY")
-        return make_bundle(make_run(folder / "run", limit="1"), folder / "bundle")
+        return make_bundle(make_run(folder / "run", limit="1", tasks="swe,os"), folder / "bundle")
 
 
 @pytest.fixture

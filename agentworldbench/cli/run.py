@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,6 +28,19 @@ _Processes = typer.Option(
     min=1,
     max=1024,
     help="Processes that compute the metrics; default: as many as there are cores, and one for a small run.",
+    metavar="N",
+    show_default=False,
+)
+_Panel = typer.Option(
+    "--panel",
+    help="Combine the verdicts of the run's judges in each sample; none drops the panel. The run remembers it.",
+    metavar="median|mean|none",
+    show_default=False,
+)
+_MinJudges = typer.Option(
+    "--min-judges",
+    min=1,
+    help="With --panel: judges that must have a valid verdict on a prediction; default: more than half.",
     metavar="N",
     show_default=False,
 )
@@ -98,6 +111,8 @@ def score(
         typer.Option("--explain", help="List the samples that the two readings do not score alike, and why."),
     ] = False,
     processes: Annotated[int | None, _Processes] = None,
+    panel: Annotated[Literal["median", "mean", "none"] | None, _Panel] = None,
+    min_judges: Annotated[int | None, _MinJudges] = None,
     allow_code: AllowCode = False,
     predictions: Annotated[Path | None, option("score", "predictions")] = None,
     data_dir: Annotated[Path | None, option("score", "data_dir")] = None,
@@ -124,7 +139,15 @@ def score(
             print_tables(as_printed, err=as_json)
             typer.echo(err=as_json)
         with display("auto") as watch:
-            finished = score_run(path, data, allow_code=allow_code, processes=processes, watch=watch)
+            finished = score_run(
+                path,
+                data,
+                allow_code=allow_code,
+                processes=processes,
+                panel=panel,
+                min_judges=min_judges,
+                watch=watch,
+            )
         _print_tables(finished, stream)
         if explain:
             typer.echo(err=as_json)

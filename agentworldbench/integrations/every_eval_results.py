@@ -13,7 +13,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 from agentworldbench.integrations.export_source import BENCHMARK, Policy, Source, policy_of
@@ -42,17 +41,10 @@ class Identity:
     @property
     def id(self) -> str:
         """The model's name: `DEVELOPER/MODEL` where that is known."""
-        model = self.source.record.predict.model
-        backend, name = model.get("backend"), str(model.get("name", self.source.results.model))
         if self.given:
             return self.given.strip("/")
-        if backend == "baseline":
-            return f"{BENCHMARK}/{name}"
-        if backend == "replay":
-            return f"replay-{name[:12]}"
-        if backend in _LOCAL and (name.startswith(("/", ".", "~")) or name.count("/") > 1):
-            return Path(name).name  # a folder of weights: where it lies is nobody's business
-        return name.strip("/")
+        name = self.source.model_name
+        return f"{BENCHMARK}/{name}" if self.source.backend == "baseline" else name
 
     @property
     def developer(self) -> str:
@@ -106,10 +98,9 @@ def strings(values: Mapping[str, Any]) -> dict[str, str]:
 
 def model_info(source: Source, identity: Identity) -> Object:
     """The model."""
-    model, session = source.record.predict.model, source.record.sessions[-1]
-    facts = session.model_facts
+    facts = source.record.sessions[-1].model_facts
     details = {
-        "model_string": None if model.get("backend") in _LOCAL else source.results.model,
+        "model_string": None if source.backend in (*_LOCAL, "replay") else source.results.model,
         "served_as": list(source.results.predictions.served) or None,
         "revision": facts.revision if facts else None,
         "quantization": facts.quantization if facts else None,
@@ -120,7 +111,7 @@ def model_info(source: Source, identity: Identity) -> Object:
         "name": identity.model,
         "id": identity.id,
         "developer": identity.developer,
-        "additional_details": _deployment(str(model.get("backend"))) | strings(details),
+        "additional_details": _deployment(source.backend) | strings(details),
     }
     if facts is not None and facts.engine:
         engine = {"name": facts.engine} | ({"version": facts.engine_version} if facts.engine_version else {})

@@ -116,6 +116,22 @@ class Source:
         data = self.record.predict.data
         return data.repository or data.name
 
+    @property
+    def backend(self) -> str:
+        """How the model was reached: `openai-api`, `litellm`, `hf`, `vllm`, `replay` or `baseline`."""
+        return str(self.record.predict.model.get("backend"))
+
+    @property
+    def model_name(self) -> str:
+        """The model without its backend. Where weights lie on somebody's disk is not part of it, and a replay is
+        named by the first digits of its hash."""
+        name = str(self.record.predict.model.get("name", self.results.model)).strip()
+        if self.backend == "replay":
+            return f"replay-{name[:12]}"
+        if self.backend in ("hf", "vllm") and (name.startswith(("/", ".", "~")) or name.count("/") > 1):
+            return Path(name).name
+        return name.strip("/")
+
     def sampling(self, domain: str) -> dict[str, Any]:
         """The sampling parameters that requests of a domain named; the others are the server's own."""
         described = self.record.predict.sampling[domain]

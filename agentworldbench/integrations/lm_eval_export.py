@@ -61,7 +61,7 @@ def export_lm_eval(
     """
     source = open_source(path, judge, data)
     target, ours = check_folder(path, folder, FOLDER)
-    model = str(source.record.predict.model.get("name", source.results.model))
+    model = source.model_name
     target /= folder_name(model)
     time = _time(source)
     written, counts, hashes = [], dict[str, int](), dict[str, str]()
@@ -138,7 +138,7 @@ def _results(source: Source, model: str, counts: dict[str, int], hashes: dict[st
         "agentworldbench_version": source.results.made_by,
         "upper_git_hash": None,
         "task_hashes": hashes,
-        "model_source": record.predict.model.get("backend"),
+        "model_source": source.backend,
         "model_name": model,
         "model_name_sanitized": folder_name(model),
         "system_instruction": None,

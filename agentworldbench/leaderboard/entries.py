@@ -28,7 +28,7 @@ from agentworldbench.leaderboard.provenance import (
 from agentworldbench.protocol import Parse
 from agentworldbench.records import Record
 from agentworldbench.resources import asset
-from agentworldbench.run_record import ContextPolicy
+from agentworldbench.run_record import ContextPolicy, PanelRule
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import Reading
 from agentworldbench.yamlfile import json_lines
@@ -104,7 +104,7 @@ class Entry(Record):
     `stated_overall` is printed in the source, `computed_overall` the plain mean of the domains.
     `intervals` are those of `scores`, `overall_interval` that of `computed_overall`; a publication
     states none. All four are read by `policy` and `parse`; `readings` holds both parses with both policies, macro and
-    micro, dimensions, counts and failures. `rules` holds what the rules say of the same predictions. `model` is the
+    micro, dimensions, counts and failures. `panel` says how the verdicts of several `judges` were combined. `rules` holds what the rules say of the same predictions. `model` is the
     name to show; the model string as it was asked stands in `provenance`.
     """
 
@@ -125,6 +125,7 @@ class Entry(Record):
     rules: RuleScores | None = None
     costs: Costs | None = None
     judges: tuple[EntryJudge, ...] = ()
+    panel: PanelRule | None = None
     provenance: Provenance | None = None
     submitter: Submitter | None = None
     bundle: Bundle | None = None

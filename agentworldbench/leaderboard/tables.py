@@ -79,6 +79,12 @@ def _skill(rules: RuleScores | None) -> str:
     return DASH if rules is None else share_cell(rules.overall_skill, rules.skill_interval)
 
 
+def simulated_domains(entries: Sequence[Entry]) -> list[str]:
+    """The domains of a group's data in which no real environment answered, as people write them."""
+    runs = [entry.provenance.predict.data.simulated for entry in entries if entry.provenance]
+    return [domain_name(domain) for domain in dict.fromkeys(name for some in runs for name in some)]
+
+
 def why_unranked(entry: Entry) -> str | None:
     """Why an entry has no rank; None where it has one."""
     if entry.rankable:
@@ -100,6 +106,8 @@ def group_notes(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
 
 def _notes(entries: Sequence[Entry], beside: Collection[str]) -> tuple[str, ...]:
     notes = [f"* {entry.model}: {entry.note}" for entry in entries if entry.note]
+    if simulated := simulated_domains(entries):
+        notes.append(f"Simulated, not recorded from a real environment: {', '.join(simulated)}.")
     departures = entries[0].group.departures if entries else ()
     if departures:
         notes.append(f"No ranks: {'; '.join(departures)}. Ordered by overall score.")

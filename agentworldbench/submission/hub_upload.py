@@ -169,7 +169,10 @@ def _chosen(prepared: Prepared, judge: str | None) -> tuple[JudgeResults, Entry]
         raise DataError(
             "the run has no judge; a model's scores on the hub are those of one (`awb judge RUN --judge …`)"
         )
-    pairs = list(zip(results.judges, measured_entries(results, prepared.record, subset=True), strict=False))
+    entries = {
+        entry.group.judge_digest: entry for entry in measured_entries(results, prepared.record, subset=True)
+    }
+    pairs = [(one, entries[one.judge.digest]) for one in results.judges if one.judge.digest in entries]
     fitting = [pair for pair in pairs if judge in (None, pair[0].judge.model, pair[0].judge.digest)]
     if len(fitting) != 1:
         listed = ", ".join(f"{one.judge.model} ({one.judge.digest})" for one, _ in pairs)

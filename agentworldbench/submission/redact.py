@@ -85,11 +85,17 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` without private addresses and absolute paths; the digest of a judge that was changed by that is its
-        new one."""
+        new one. What is public already stays as it is."""
         if text in self._digests:
             return self._digests[text]
         if "/" not in text and "\\" not in text and self._bare is None:
             return text
+        # Until nothing is left: what one replacement joins may be a path again. Each makes the text shorter or public.
+        while (replaced := self._once(text)) != text:
+            text = replaced
+        return text
+
+    def _once(self, text: str) -> str:
         text = _URL.sub(self._address, text)
         if self._bare is not None:
             text = self._bare.sub(self._bare_host, text)
