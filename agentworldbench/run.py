@@ -160,6 +160,12 @@ def execute(plan: Plan, watch: Watcher | None = None) -> Run:
     return replace(load_run(plan.path), stopped=stopped)
 
 
+def ask(plan: Plan, watch: Watcher | None = None) -> str | None:
+    """Ask what of a plan is due and journal it; no results are made. Returns why it stopped early, or None."""
+    with locked_store(plan.path) as store:
+        return _work(store, plan, continue_run(store, plan), Progress(watch))
+
+
 def check_own_metrics(plan: Plan) -> None:
     """Try users' own metrics before anything is asked. Raises ConfigError where they are not allowed, TaskError
     where they are wrong."""

@@ -266,6 +266,7 @@ def words_of(text: str) -> list[str]:
         "runs merge",
         "runs conflicts",
         "submit",
+        "verify",
     ],
 )
 def test_help_is_pinned(awb: HereAwb, monkeypatch: pytest.MonkeyPatch, words: str) -> None:

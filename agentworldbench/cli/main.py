@@ -1,7 +1,8 @@
 """The command `awb`: registers the groups, and turns expected errors into one line and an exit code.
 
 Exit codes: 0 ok, 1 a bug or I/O failure, 2 usage, configuration, credentials or unreachable
-endpoint, 3 below the coverage asked for, 4 --max-cost reached, 5 quota exhausted, 130 interrupted (by
+endpoint, 3 below the coverage asked for, 4 --max-cost reached, 5 quota exhausted, 6 a bundle that
+`awb verify` refuses, 7 one that it could not check wholly, 130 interrupted (by
 Ctrl-C, SIGTERM or SIGHUP alike: one number for "stopped, the same command continues").
 """
 
@@ -16,7 +17,19 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
-from agentworldbench.cli import compare, data, doctor, estimate, export, leaderboard, run, runs, submit, tasks
+from agentworldbench.cli import (
+    compare,
+    data,
+    doctor,
+    estimate,
+    export,
+    leaderboard,
+    run,
+    runs,
+    submit,
+    tasks,
+    verify,
+)
 from agentworldbench.cli.lazy import LazyGroup
 from agentworldbench.cli.streams import last_words, let_go, prepare_streams
 from agentworldbench.errors import AwbError, ConfigError, Interrupted, StoreError
@@ -40,6 +53,7 @@ doctor.register(app)
 estimate.register(app)
 compare.register(app)
 submit.register(app)
+verify.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(data.app, name="data")

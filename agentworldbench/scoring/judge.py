@@ -71,8 +71,8 @@ class Judge:
             "schema_sha256": digest(VERDICT_SCHEMA) if self.as_json else None,
             "prompts": self._prompt_hashes(),
         }
-        return JudgeRecord(
-            digest=digest(asked)[:16],
+        record = JudgeRecord(
+            digest="",
             model=self.model.name,
             **asked,
             system_prompts={domain: self.system_sha256(domain) for domain in self.tasks},
@@ -81,6 +81,7 @@ class Judge:
             min_output=self.min_output,
             max_context=self.model.limits.context,
         )
+        return record.model_copy(update={"digest": digest_of(record)})
 
     @cached_property
     def _digest(self) -> str:
@@ -158,6 +159,12 @@ class Judge:
             message = "the official rules find no verdict in the reply"
             return Failure(kind=unread, message=message) if unread else None
         return verdict.failure
+
+
+def digest_of(record: JudgeRecord) -> str:
+    """The digest that a judge's record must have: over what changes its answer to a given text."""
+    covered = ("identity", "protocol", "protocol_version", "sampling", "schema_sha256", "prompts")
+    return digest({name: getattr(record, name) for name in covered})[:16]
 
 
 def strict_verdict(

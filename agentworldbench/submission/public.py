@@ -49,12 +49,12 @@ def publish(run: Run, samples: Samples, folder: Path, options: Options, scoring:
     store.write_run(public)
     ids = {ref.id for ref in samples.refs}
     source = Store(run.path)
-    judges = {judge.digest for judge in public.judges}
+    judges = {judge.digest for judge in run.record.judges}
     for journal in (source.predictions, source.verdicts):
         lines = _public_lines(journal.path, _places(journal, ids, judges), options, redactor)
         if journal is source.predictions or judges:
             store.replace_journal(journal.path.name, lines)
-    store.write_json("environment.json", _environment(public))
+    store.write_json("environment.json", environment_of(public))
     if options.references:
         store.replace_journal(REFERENCES, _references(samples))
     store.replace_journal("NOTICE", [_notice(samples, options).encode("utf-8")])
@@ -157,7 +157,7 @@ def _references(samples: Samples) -> Iterator[bytes]:
         yield json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
 
 
-def _environment(run: RunRecord) -> dict[str, Any]:
+def environment_of(run: RunRecord) -> dict[str, Any]:
     """With what each session worked: harness, packages, what served the models."""
     sessions = []
     for session in run.sessions:

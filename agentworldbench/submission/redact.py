@@ -15,7 +15,8 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from agentworldbench.run_record import RunRecord
+from agentworldbench.run_record import JudgeRecord, RunRecord
+from agentworldbench.scoring.judge import digest_of
 
 PUBLIC_HOSTS: Final = frozenset(
     """
@@ -63,6 +64,7 @@ class Redactor:
     def __init__(self, run: RunRecord) -> None:
         """Endpoints are numbered in the order of the sessions, so that one has one number in all records."""
         self.counts: Counter[str] = Counter()
+        self._digests: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
         for url in _addresses(run):
             host = _host(url)
@@ -82,7 +84,10 @@ class Redactor:
         return tuple(self._numbers)
 
     def text(self, text: str) -> str:
-        """`text` without private addresses and absolute paths. What is public already stays as it is."""
+        """`text` without private addresses and absolute paths; the digest of a judge that was changed by that is its
+        new one. What is public already stays as it is."""
+        if text in self._digests:
+            return self._digests[text]
         if "/" not in text and "\\" not in text and self._bare is None:
             return text
         # Until nothing is left: what one replacement joins may be a path again. Each makes the text shorter or public.
@@ -110,8 +115,14 @@ class Redactor:
         return value
 
     def run(self, run: RunRecord) -> RunRecord:
-        """`run.json` as it may be public; a data folder and task folders are told by their names."""
+        """`run.json` as it may be public; a data folder and task folders are told by their names. A judge that is named
+        by a path gets the digest of its new name, here and wherever its digest stands."""
         fields = self.value(run.model_dump(mode="json"), IDENTIFYING)
+        for old, new in zip(run.judges, map(JudgeRecord.model_validate, fields["judges"]), strict=True):
+            if digest_of(new) != digest_of(old):
+                self._digests[old.digest] = digest_of(new)
+        if self._digests:
+            fields = self.value(fields, IDENTIFYING)
         selection = fields["selection"]
         selection["data"] = self._local(selection["data"])
         selection["tasks"] = [self._local(name) for name in selection["tasks"]]

@@ -1,0 +1,106 @@
+"""A bundle's manifest, its references and its secrets against what the bundle and the data hold.
+
+In: the manifest and the material. Out: hits for claims that are not those of the bundle's own files (numbers, judges,
+data, list of samples), for references that are not those of the data, and for what looks like a secret and was not
+published on purpose. Sizes and hashes of the files were checked when the bundle was unpacked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from agentworldbench.errors import AwbError
+from agentworldbench.prompts import reference_observation
+from agentworldbench.records import Record
+from agentworldbench.submission.manifest import NAMES, REFERENCES, Manifest, claims_of
+from agentworldbench.submission.public import environment_of
+from agentworldbench.submission.secret_scan import scan
+from agentworldbench.texts import digest
+from agentworldbench.verification.findings import Hit, Severity
+from agentworldbench.verification.material import Material
+from agentworldbench.verification.recompute import differences
+
+OTHER_CLAIM: Final = "the manifest claims something else than the bundle's files hold"
+OTHER_SESSIONS: Final = "environment.json is not what the sessions of run.json say"
+OTHER_REFERENCES: Final = "references that are not those of the data"
+SECRET: Final = "something that looks like a secret, and was not allowed by the submitter"
+
+
+def check_manifest(manifest: Manifest, material: Material) -> Iterator[Hit]:
+    """Every claim of a manifest that the bundle itself contradicts."""
+    record, results = material.record, material.results
+    pairs: dict[str, tuple[Any, Any]] = {
+        "model": (manifest.model, record.predict.model.get("model")),
+        "protocol": (manifest.protocol, record.protocol),
+        "data": (manifest.data, record.predict.data),
+        "selection": (manifest.selection, record.selection),
+        "epochs": (manifest.epochs, record.epochs),
+        "tasks": (manifest.tasks, record.predict.tasks),
+    }
+    if results is not None:
+        pairs["claims"] = (list(manifest.claims), list(claims_of(results)))
+        named = {"digest", "model", "protocol", "prompts", "system_prompts"}
+        pairs["judges"] = (
+            list(manifest.judges),
+            [one.judge.model_dump(include=named) | {"served": one.served} for one in results.judges],
+        )
+    if material.samples is not None:
+        ids = sorted(ref.id for ref in material.samples.refs)
+        pairs["samples"] = (manifest.samples, len(ids))
+        pairs["samples_sha256"] = (manifest.samples_sha256, digest(ids))
+    for name, (before, now) in pairs.items():
+        for place, one, other in differences(_plain(before), _plain(now), name):
+            yield Hit("manifest", "refused", OTHER_CLAIM, f"{place} is {one}, should be {other}")
+    try:
+        environment = json.loads((material.path / "environment.json").read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        environment = None
+    for place, one, other in differences(environment, environment_of(record), "environment.json"):
+        yield Hit("manifest", "refused", OTHER_SESSIONS, f"{place} is {one}, should be {other}")
+    yield from _references(material)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.model_dump(mode="json")
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _references(material: Material) -> Iterator[Hit]:
+    """`references.jsonl`, where there is one, against the data."""
+    path = material.path / REFERENCES
+    samples = material.samples
+    if samples is None or not path.exists():
+        return
+    refs = {ref.id: ref for ref in samples.refs}
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                stored = json.loads(line)
+                ref = refs[stored["sample_id"]]
+                real = reference_observation(samples.dataset.load(ref), samples.tasks[ref.domain])
+                same = stored["observation"] == real and stored["row_hash"] == ref.row_hash
+            except (ValueError, LookupError, TypeError, RecursionError):
+                same = False
+            if not same:
+                yield Hit("manifest", "refused", OTHER_REFERENCES, f"{REFERENCES}:{number}")
+
+
+def check_secrets(material: Material, manifest: Manifest | None) -> Iterator[Hit]:
+    """Secrets in any file, but for those in the sample's own row and those that the submitter allowed by id."""
+    if material.samples is None:
+        return
+    allowed = {one.id for one in manifest.allowed} if manifest else set()
+    names = [name for name in NAMES if (material.path / name).is_file()]
+    try:
+        found = scan(material.path, names, material.samples, ())
+    except (AwbError, ValueError, RecursionError) as problem:
+        yield Hit("secrets", "refused", "a file cannot be read as what it should be", str(problem)[:200])
+        return
+    for one in found:
+        severity: Severity = "info" if one.id in allowed else "refused"
+        message = "a secret that the submitter published on purpose" if severity == "info" else SECRET
+        for place in one.places:
+            yield Hit("secrets", severity, message, f"{place}: {one.kind} {one.masked} (id {one.id})")

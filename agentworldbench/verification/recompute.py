@@ -1,0 +1,197 @@
+"""All numbers made again from what the raw replies say, and every one compared with what is claimed.
+
+In: the material and the records that were read again. Out: results as this harness computes them, and hits for each
+field of `results.json`, of `metrics.jsonl` and of a leaderboard entry that differs. Numbers are equal if they are the
+same, or differ by at most 1e-9 (absolute or relative): sums of floats may round in another order elsewhere. What
+says when and by which version results were made is not compared.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from agentworldbench.errors import DataError
+from agentworldbench.leaderboard.entries import Entry
+from agentworldbench.leaderboard.measured import measured_entries
+from agentworldbench.outcome import Scoring, make_results
+from agentworldbench.readings import both_readings, reading_of_all
+from agentworldbench.records import Prediction, Record, SampleMetrics
+from agentworldbench.run_record import RunRecord
+from agentworldbench.stats.aggregate import by_domain
+from agentworldbench.stats.results import Results
+from agentworldbench.store import Store
+from agentworldbench.verification.findings import Hit
+from agentworldbench.verification.material import Material
+
+TOLERANCE: Final = 1e-9
+NOT_COMPARED: Final = frozenset({"made_at", "made_by"})
+NOT_WITHOUT_DATA: Final = frozenset({"clusters", "intervals", "rerun", "macro_intervals", "macro_rerun"})
+OTHER_NUMBER: Final = "a claimed number is not what the raw replies give"
+NO_RESULTS: Final = "there are no results to be compared (`awb score` makes them)"
+ENTRY_SAYS: Final = frozenset(
+    {"status", "note", "source", "slug", "model", "submitter", "bundle", "verification"}
+)
+"""Fields of an entry that do not come from the results of a run (`model` is a name to show)."""
+Changed = Mapping[tuple[Any, ...], Record]
+"""Records that read otherwise than they are stored, by key."""
+_EMPTY: Final[tuple[Any, ...]] = (None, {}, [], ())
+
+
+def recomputed(
+    material: Material, changed: Changed, told: Callable[[int, int], None]
+) -> tuple[Results, list[Hit]]:
+    """Results of the replayed records, with every difference to the claimed ones. The data must be at hand."""
+    assert material.samples is not None, "results rest on the data"
+    with tempfile.TemporaryDirectory(prefix="awb-verify-") as folder:
+        store = _replayed(material, changed, Path(folder))
+        results = make_results(store, material.record, material.samples, Scoring(told=told))
+        again = json.loads((Path(folder) / "results.json").read_text(encoding="utf-8"))
+        hits = [*_against_results(material, again), *_against_metrics(material, store)]
+    return results, hits
+
+
+def _replayed(material: Material, changed: Changed, folder: Path) -> Store:
+    """A run directory with the journals of the material, each record as its raw reply reads."""
+    for name in ("run.json", "predictions.jsonl", "verdicts.jsonl"):
+        if (material.path / name).is_file():
+            shutil.copyfile(material.path / name, folder / name)
+    with (
+        (folder / "predictions.jsonl").open("ab") as predictions,
+        (folder / "verdicts.jsonl").open("ab") as verdicts,
+    ):
+        for record in changed.values():
+            line = record.model_dump_json(exclude_none=True).encode("utf-8") + b"\n"
+            (predictions if isinstance(record, Prediction) else verdicts).write(line)
+    return Store(folder)
+
+
+def _against_results(material: Material, again: Any) -> Iterator[Hit]:
+    stored = material.store.read_results()
+    if stored is None:
+        yield Hit("numbers", "refused", NO_RESULTS, "results.json")
+        return
+    for place, claimed, found in differences(stored, again):
+        if place.partition(".")[0] not in NOT_COMPARED:
+            yield Hit(
+                "numbers", "refused", OTHER_NUMBER, f"results.json: {place} is {claimed}, should be {found}"
+            )
+
+
+def _against_metrics(material: Material, store: Store) -> Iterator[Hit]:
+    """`metrics.jsonl`, line by line, where there is one."""
+    if not (material.path / "metrics.jsonl").exists():
+        return
+    try:
+        claimed = {(one.sample_id, one.epoch): one for one in material.store.read_metrics()}
+    except ValidationError:
+        yield Hit("numbers", "refused", "metrics.jsonl holds a line that is no record", "metrics.jsonl")
+        return
+    found = {(one.sample_id, one.epoch): one for one in store.read_metrics()}
+    for key in sorted({*claimed, *found}):
+        pair = [_dumped(some.get(key)) for some in (claimed, found)]
+        for place, before, now in differences(*pair):
+            where = f"metrics.jsonl: {key[0]} (epoch {key[1]}): {place} is {before}, should be {now}"
+            yield Hit("numbers", "refused", OTHER_NUMBER, where)
+
+
+def _dumped(record: SampleMetrics | None) -> Any:
+    return None if record is None else record.model_dump(mode="json")
+
+
+def without_data(material: Material, changed: Changed) -> list[Hit]:
+    """Judge scores made again from the verdicts alone; intervals and rule metrics need the data."""
+    hits: list[Hit] = []
+    if material.results is None:
+        return [Hit("numbers", "refused", NO_RESULTS, "results.json")]
+    groups = by_domain(material.refs())
+    record = material.record
+    with tempfile.TemporaryDirectory(prefix="awb-verify-") as folder:
+        store = _replayed(material, changed, Path(folder))
+        for number, judge in enumerate(material.results.judges):
+            repeats = record.repeats.get(judge.judge.digest, 1)
+            outcomes: dict[str, dict[str, list[list[Any]]]] = {"strict": {}, "official": {}}
+            for both in both_readings(store, groups, judge.judge, record.epochs, repeats):
+                for name, one in (("strict", both.strict), ("official", both.official)):
+                    mine = outcomes[name].setdefault(both.ref.id, [])
+                    mine += [[]] if both.repeat == 1 else []
+                    mine[-1].append(one)
+            for name, some in outcomes.items():
+                claimed = getattr(judge, name).model_dump(mode="json")
+                found = reading_of_all(groups, some).model_dump(mode="json")
+                for place, before, now in differences(claimed, found):
+                    if not NOT_WITHOUT_DATA & set(place.split(".")):
+                        where = f"results.json: judges[{number}].{name}.{place} is {before}, should be {now}"
+                        hits.append(Hit("numbers", "refused", OTHER_NUMBER, where))
+    return hits
+
+
+def check_entry(path: Path, results: Results, run: RunRecord, sha256: str | None) -> Iterator[Hit]:
+    """A leaderboard entry against the entries that the recomputed results give; `sha256` is the bundle's.
+
+    Raises DataError when it is no entry.
+    """
+    try:
+        entry = Entry.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise DataError(
+            f"--entry {path}: not a leaderboard entry ({str(problem).splitlines()[0]})"
+        ) from problem
+    if sha256 is not None and entry.bundle is not None and entry.bundle.sha256 != sha256:
+        message = "the entry names another bundle"
+        yield Hit("entry", "refused", message, f"{path.name}: {entry.bundle.sha256}, should be {sha256}")
+    try:
+        made = measured_entries(results, run, subset=True)
+    except DataError as problem:
+        yield Hit("entry", "refused", "the run has no entry", str(problem))
+        return
+    one = next((one for one in made if one.group == entry.group), None)
+    if one is None:
+        message = "the entry is about other data, another protocol or another judge than the run"
+        yield Hit(
+            "entry", "refused", message, f"{path.name}: {entry.group.protocol}, judge {entry.group.judge}"
+        )
+        return
+    claimed, found = (some.model_dump(mode="json", exclude=set(ENTRY_SAYS)) for some in (entry, one))
+    for place, before, now in differences(claimed, found):
+        if now not in _EMPTY or place.partition(".")[0] in ("scores", "coverage", "rules"):
+            yield Hit(
+                "entry",
+                "refused",
+                OTHER_NUMBER,
+                f"{path.name}: {place} is {_told(before)}, should be {_told(now)}",
+            )
+
+
+def differences(claimed: Any, found: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(field, claimed, found) wherever two JSON-like values are not the same number, text or list."""
+    if isinstance(claimed, dict) and isinstance(found, dict):
+        for name in sorted({*claimed, *found}):
+            place = f"{where}.{name}" if where else name
+            yield from differences(claimed.get(name), found.get(name), place)
+    elif isinstance(claimed, list | tuple) and isinstance(found, list | tuple) and len(claimed) == len(found):
+        for number, (one, other) in enumerate(zip(claimed, found, strict=True)):
+            yield from differences(one, other, f"{where}[{number}]")
+    elif not _equal(claimed, found):
+        yield where, _told(claimed), _told(found)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    numbers = [
+        value for value in (one, other) if isinstance(value, float | int) and not isinstance(value, bool)
+    ]
+    if len(numbers) == 2:
+        return math.isclose(numbers[0], numbers[1], rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _told(value: Any) -> str:
+    text = f"{value:.12g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,104 @@
+"""A verification report as tables and closing lines, for people.
+
+In: a report. Out: tables of findings, of what was not checked and of the recomputed scores, then the verdict in one
+line. Texts that come from whoever made the bundle are escaped where tables and lines are printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from agentworldbench.prices import dollars
+from agentworldbench.render.table import DASH, Table, percent, points
+from agentworldbench.verification.findings import AuditReport, Finding, Report
+
+SHOWN: Final = 3
+"""Places of a finding that a table names; `--json` has twenty."""
+_VERDICTS: Final = {
+    "accepted": "Accepted: the numbers follow from the replies, and nothing speaks against them.",
+    "refused": "Refused: see the findings above.",
+    "incomplete": "Incomplete: nothing speaks against it, but not everything could be checked here.",
+}
+
+
+def report_tables(report: Report) -> list[Table]:
+    """Findings, what was not checked, recomputed numbers; without rows no table."""
+    tables = [_findings(report), _unchecked(report), _numbers(report)]
+    return [table for table in tables if table.rows]
+
+
+def _findings(report: Report) -> Table:
+    rows = tuple(
+        (one.severity, one.check, str(one.count), one.message, _places(one)) for one in report.findings
+    )
+    return Table(
+        title="Findings",
+        columns=("Severity", "Check", "Places", "What", "Where"),
+        rows=rows,
+        left=("Severity", "Check", "What", "Where"),
+        fold=("What", "Where"),
+    )
+
+
+def _places(finding: Finding) -> str:
+    places = list(finding.where[:SHOWN])
+    if places and finding.count > len(places):
+        places.append(f"and {finding.count - len(places)} more")
+    return "; ".join(places) or DASH
+
+
+def _unchecked(report: Report) -> Table:
+    return Table(
+        title="Not checked",
+        columns=("Check", "Why"),
+        rows=tuple((one.check, one.why) for one in report.unchecked),
+        left=("Check", "Why"),
+        fold=("Why",),
+    )
+
+
+def _numbers(report: Report) -> Table:
+    domains = tuple(report.rules.domains) if report.rules else ()
+    rows = [
+        (one.judge, one.policy, points(one.macro), *(points(one.domains.get(name)) for name in domains))
+        for one in report.judges
+    ]
+    if report.rules:
+        rules = report.rules
+        rows.append(
+            ("rules", rules.policy, points(rules.macro), *(points(rules.domains[name]) for name in domains))
+        )
+    shares = [share for one in report.judges for share in one.coverage.values()]
+    return Table(
+        title="Scores as the raw replies give them (0-100)",
+        columns=("By", "Policy", "Macro", *domains),
+        rows=tuple(rows),
+        left=("By", "Policy"),
+        fold=("By",),
+        notes=(f"Least coverage of a domain: {percent(min(shares))}.",) if shares else (),
+    )
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """What was verified, what an audit came to, and the verdict."""
+    if report.model is not None:
+        sha256 = f", bundle {report.bundle_sha256}" if report.bundle_sha256 else ""
+        yield f"{report.model} on {report.data}: {report.samples} predictions{sha256}"
+    if report.checked:
+        yield f"Checked: {', '.join(report.checked)}."
+    if report.audit is not None:
+        yield _audit(report.audit)
+    yield _VERDICTS[report.verdict]
+
+
+def _audit(audit: AuditReport) -> str:
+    mean = DASH if audit.mean_difference is None else f"{audit.mean_difference:+.2f}"
+    noise = "" if audit.noise is None else f" (standard deviation {audit.noise:.1f})"
+    cost = "unknown" if audit.cost_usd is None else f"{dollars(audit.cost_usd)} USD"
+    failed = f", {audit.failed} without a verdict" if audit.failed else ""
+    return (
+        f"Audit by {audit.judge}: {audit.decision}. {audit.judged} samples judged again{failed}, seed {audit.seed}; new minus "
+        f"stored {mean} points{noise}; evidence {audit.evidence_against:.3g} against (20 rejects), {audit.evidence_for:.3g} "
+        f"for (10 accepts); cost {cost}."
+    )
