@@ -179,7 +179,7 @@ def test_costs_are_those_of_the_estimate_of_that_mix(folder: Path) -> None:
 
 
 def test_an_unknown_price_is_none_and_tokens_order_the_mixes(folder: Path) -> None:
-    found = told(folder, "pilot", target=30.0, model="openai-api/other", base_url=NOWHERE)
+    found = told(folder, "pilot", 60.0, model="openai-api/other", base_url=NOWHERE, limit="6")
     assert found.unpriced == ("openai-api/other",)
     assert {mix.usd_high for mix in found.mixes} == {None}
     assert all(mix.tokens_high > mix.tokens_low > 0 for mix in found.mixes)
@@ -227,7 +227,7 @@ def test_what_is_unlike_is_said(folder: Path, tmp_path: Path) -> None:
     make_official_folder(tmp_path, seed=4, domains=("swe", "web"), trajectories=3, special=False)
     found = told(
         folder, "pilot", model="openai-api/other", base_url=NOWHERE, judge=["openai-api/else"], judge_base_url=[NOWHERE],
-        data=str(tmp_path), temperature=0.1,
+        data=str(tmp_path), temperature=0.1, limit="2",
     )  # fmt: skip
     said = "; ".join(found.unlike)
     assert "the model (openai-api/other, the pilot's was openai-api/world)" in said
@@ -261,7 +261,7 @@ def test_a_domain_that_the_pilot_does_not_know_is_refused(folder: Path, tmp_path
     make_official_folder(tmp_path, domains=("swe", "os"), trajectories=3, special=False)
     with pytest.raises(ConfigError, match="of domain 'os' it has no score; give it more"):
         told(folder, "pilot", data=str(tmp_path), tasks="swe,os")
-    found = told(folder, "pilot", tasks="swe")
+    found = told(folder, "pilot", tasks="swe", limit="4")
     assert list(found.domains) == ["swe"]
     assert found.pilot.trajectories == 10, "the pilot's own interval is over all that it has"
 
@@ -313,7 +313,7 @@ def test_the_command_prints_shares_mixes_and_what_they_rest_on(folder: Path, awb
 
 
 def test_one_json_object_holds_all_of_it(folder: Path, awb: HereAwb) -> None:
-    done = awb("estimate", "--pilot", folder / "pilot", "--target-half-width", "12", "--json")
+    done = awb("estimate", "--pilot", folder / "pilot", "--target-half-width", "12", "--json", "--limit", "4")
     found = json.loads(done.out)
     assert PilotEstimate.model_validate_json(json.dumps(found["pilot"])).target == 12
     assert [stage["stage"] for stage in found["stages"]] == ["predict", "judge"]
