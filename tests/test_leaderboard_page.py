@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.leaderboard.entries import Entry, load_entries
+from agentworldbench.leaderboard.entries import Entry, entry_text, load_entries
 from agentworldbench.leaderboard.page import page_text
 from agentworldbench.leaderboard.tables import leaderboard_tables
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.chart import Point, frontier, scatter
 from agentworldbench.render.shell import embedded_json, page
+from tests.helpers.awb_command import HereAwb
 from tests.helpers.board_entries import board, measured
 
 VOID = {"meta", "link", "input", "br"}
@@ -222,3 +223,26 @@ def test_a_value_that_a_template_lacks_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UndefinedError):
         page(tmp_path, "x", "title")
     assert "<p>b</p>" not in page(tmp_path, "x", "title", nothing="<p>b</p>")
+
+
+def test_build_writes_the_same_bytes_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    awb = HereAwb(tmp_path, monkeypatch, capsys)
+    folder = tmp_path / "board" / "entries"
+    folder.mkdir(parents=True)
+    for one in reversed(board(5)):
+        (folder / f"{one.slug}.json").write_text(entry_text(one), encoding="utf-8")
+    done = awb("leaderboard", "build", folder)
+    assert (done.code, done.err) == (0, "")
+    names = ["README.md", "entry.schema.json", "index.html"]
+    assert [Path(line).name for line in done.out.splitlines()] == names
+    assert sorted(path.name for path in folder.parent.iterdir() if path.is_file()) == sorted(names)
+    assert awb("leaderboard", "build", folder, "--output", "site/deep").code == 0
+    for name in names:
+        assert (tmp_path / "site" / "deep" / name).read_bytes() == (folder.parent / name).read_bytes()
+    assert awb("leaderboard", "build", folder, "-o", "site", "--title", "Ours <b>").code == 0
+    assert "<h1>Ours &lt;b&gt;</h1>" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "--output is missing" in awb("leaderboard", "build").only_complaint
+    done = awb("leaderboard", "build", folder, "-o", folder / f"{board(1)[0].slug}.json")
+    assert (done.code, "cannot be written" in done.only_complaint) == (1, True)

@@ -14,14 +14,13 @@ from typing import Any, Final, Literal
 
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.build import README_FILE, readme_text
-from agentworldbench.leaderboard.consistency import against_run
+from agentworldbench.leaderboard.consistency import EXACT, against_run
 from agentworldbench.leaderboard.entries import Entry, entry_paths, grouped, read_entry
 from agentworldbench.records import Record
 from agentworldbench.stats.intervals import Interval
 
 ROUNDED: Final = 0.011
 """How far a mean of numbers printed with two decimals may lie from the mean that is printed."""
-EXACT: Final = 1e-6
 
 Kind = Literal[
     "schema",

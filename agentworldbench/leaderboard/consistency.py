@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isclose
-from typing import Literal
+from typing import Final, Literal
 
 from agentworldbench.leaderboard.entries import Entry
 from agentworldbench.leaderboard.measured import prompts_digest, slug_of
@@ -18,7 +18,8 @@ from agentworldbench.stats.results import Reading
 from agentworldbench.texts import digest
 
 Contradiction = tuple[Literal["group", "readings"], str, str]
-EXACT = 1e-6
+EXACT: Final = 1e-6
+"""How far computed numbers may lie from each other: rounding in another order."""
 
 
 def against_run(entry: Entry) -> Iterator[Contradiction]:

@@ -35,7 +35,7 @@ def measured_entries(results: Results, run: RunRecord | None = None, subset: boo
         raise DataError(
             "not all samples of the run have been asked; only a whole run is an entry (the command that began it goes on)"
         )
-    selection = selection_words(results.selection)
+    selection = selection_words(results)
     if selection != WHOLE and not subset:
         raise DataError(
             f"the run is a subset ({selection}); only a run over the whole data is an entry. --subset enters it "
@@ -47,22 +47,24 @@ def measured_entries(results: Results, run: RunRecord | None = None, subset: boo
     return [_by_rules(results, run)]
 
 
-def selection_words(selection: SelectionRecord) -> str:
+def selection_words(results: Results) -> str:
     """`whole`, or which samples a run is about: how many, chosen how, and a digest that only the same choice has."""
+    selection = results.selection
+    if results.subset is None and not selection.shard:
+        return WHOLE
     chosen = {
         name: getattr(selection, name) for name in ("limit", "limit_trajectories", "sample_id", "shard")
     }
-    if not any(chosen.values()):
-        return WHOLE
     ways = [
         f"limit {selection.limit}" if selection.limit else "",
         f"{selection.limit_trajectories} trajectories a domain" if selection.limit_trajectories else "",
         "named one by one" if selection.sample_id else "",
         f"shard {selection.shard}" if selection.shard else "",
     ]
-    count = sum(selection.samples.values())
+    count, total = sum(selection.samples.values()), sum(results.data_samples.values())
+    of = f" of {total:,}" if total else ""
     sign = digest([chosen, selection.seed, selection.samples])[:8]
-    return f"{count} samples, {', '.join(filter(None, ways))} ({sign})"
+    return f"{count:,}{of} samples, {', '.join(filter(None, ways))} ({sign})"
 
 
 def rule_scores(results: Results, policy: Policy) -> RuleScores:
@@ -205,7 +207,7 @@ def _group(results: Results, judges: Sequence[JudgeResults], definition: str = "
         prompts_sha256=prompts_digest(results.predict, [one.judge for one in judges]),
         judge=first and first.model,
         judge_digest=first and first.digest,
-        selection=selection_words(results.selection),
+        selection=selection_words(results),
         context_policy=results.predict.context_policy,
         gui_diagnostics=any("diagnostics" in one.judge.prompts for one in judges),
     )

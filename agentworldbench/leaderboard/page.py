@@ -117,7 +117,8 @@ def _scale(entries: Sequence[Entry]) -> tuple[int, int]:
     """Tens around all overall scores of a group: what the ends of its bars stand for."""
     low = 10 * floor(min(_bounds(entry)[0] for entry in entries) / 10)
     high = 10 * ceil(max(_bounds(entry)[1] for entry in entries) / 10)
-    return max(0, low), max(min(100, high), max(0, low) + 10)
+    first = min(90, max(0, low))
+    return first, max(min(100, high), first + 10)
 
 
 def _columns(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:

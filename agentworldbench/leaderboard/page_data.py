@@ -30,7 +30,7 @@ def group_data(group: Group, entries: Sequence[Entry]) -> dict[str, Any]:
         ("Data", _with(group.data, _signs(("at ", group.data_revision), ("files ", group.data_sha256)))),
         ("Protocol", _with(group.protocol, _signs(("prompts ", group.prompts_sha256)))),
         ("Judge", _with(group.judge or "none: rule checks alone", _signs(("", group.judge_digest)))),
-        *(("Apart", text) for text in group.departures),
+        *(("Not ranked", text) for text in group.departures),
     ]
     if simulated := simulated_domains(entries):
         facts.append(("Simulated", ", ".join(simulated)))
