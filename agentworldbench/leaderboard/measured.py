@@ -18,7 +18,7 @@ from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.entries import WHOLE, Entry, Group, RuleScores
 from agentworldbench.leaderboard.provenance import Costs, EntryJudge, Provenance
 from agentworldbench.protocol import PROTOCOLS, Parse
-from agentworldbench.run_record import JudgeRecord, PanelRule, PredictSection, RunRecord, SelectionRecord
+from agentworldbench.run_record import JudgeRecord, PanelRule, PredictSection, RunRecord
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.costs import together
 from agentworldbench.stats.intervals import Interval, Intervals
