@@ -113,6 +113,8 @@ def _results(source: Source, model: str, counts: dict[str, int], hashes: dict[st
     whole = {"name": BENCHMARK, "alias": BENCHMARK, "sample_len": sum(counts.values()), **group}
     everything = {BENCHMARK: group, **scores}
     record, session = source.record, source.record.sessions[-1]
+    # lm-eval's own classes run the models `hf/` and `vllm/`, no others; its tasks and metrics take no part.
+    in_process = session.packages if source.backend in ("hf", "vllm") else {}
     versions = {tasks[domain]: source.samples.tasks[domain].version for domain in tasks}
     return {
         "results": {BENCHMARK: whole, **rows},
@@ -132,9 +134,8 @@ def _results(source: Source, model: str, counts: dict[str, int], hashes: dict[st
         "pretty_env_info": "\n".join(
             f"{name} {version}" for name, version in sorted(session.packages.items())
         ),
-        "transformers_version": session.packages.get("transformers"),
-        # lm-eval's own classes run the models `hf/` and `vllm/`; its tasks and metrics take no part.
-        "lm_eval_version": session.packages.get("lm-eval"),
+        "transformers_version": in_process.get("transformers"),
+        "lm_eval_version": in_process.get("lm-eval"),
         "agentworldbench_version": source.results.made_by,
         "upper_git_hash": None,
         "task_hashes": hashes,
