@@ -285,14 +285,6 @@ class RunConfig(Record):
             raise ValueError("--judge-base-url stands once, or once for each --judge")
         return self
 
-    @model_validator(mode="after")
-    def _panel_has_a_rule(self) -> RunConfig:
-        if self.min_judges is not None and self.panel in (None, "none"):
-            raise ValueError(
-                "--min-judges belongs to a panel; give it together with --panel median or --panel mean"
-            )
-        return self
-
     @property
     def prices(self) -> dict[str, Price]:
         """Prices by model string, as --price gives them."""

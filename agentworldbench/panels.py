@@ -28,10 +28,16 @@ def panel_asked(
 ) -> PanelRule | None:
     """The panel of a run with these `judges` after a session: as --panel says, else the one that the run has.
 
-    A session that judges nothing leaves it alone. Raises ConfigError where the judges cannot be it; a run that has
-    no judge yet keeps its panel for those to come.
+    A session that judges nothing leaves it alone. Raises ConfigError for a minimum without a panel, and where the
+    judges cannot be it; a run that has no judge yet keeps its panel for those to come.
     """
-    if config.panel is None or config.no_judge:
+    if config.no_judge:
+        return stored
+    if config.min_judges is not None and config.panel in (None, "none"):
+        raise ConfigError(
+            f"--min-judges {config.min_judges}: belongs to a panel; give it together with --panel median or --panel mean"
+        )
+    if config.panel is None:
         rule = stored
     else:
         rule = None if config.panel == "none" else PanelRule(combine=config.panel, least=config.min_judges)

@@ -22,6 +22,8 @@ from agentworldbench.submission.pack import Prepared, prepare, write_zip
 from agentworldbench.texts import digest
 from tests.helpers.awb_command import run_awb
 from tests.helpers.bundles import PUBLIC, make_bundle, make_run
+from tests.helpers.scripted_server import ScriptedServer
+from tests.helpers.several_judges import few_draws, judges, panel_options
 
 
 @pytest.fixture(scope="module")
@@ -265,6 +267,28 @@ def test_a_run_without_a_judge_is_a_bundle_too(tmp_path: Path) -> None:
         ConfigError, match=r"--no-references: the predictions of .* are texts of the data set"
     ):
         prepare(tmp_path / "run", tmp_path / "c", Options(reasoning=False, references=False))
+
+
+def test_a_panel_claims_its_own_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWB_API_KEY", "EMPTY")
+    few_draws(monkeypatch)
+    with ScriptedServer(judges(steady=True)) as server:
+        names = ("judge-a", "judge-b")
+        asked = panel_options(
+            server, tmp_path / "run", "mini", names, panel="mean", limit="2", tasks="swe,os"
+        )
+        evaluate(**asked)
+    made = make_bundle(tmp_path / "run", tmp_path / "b")
+    panel = made.results.panel
+    assert panel is not None
+    *_, by_panel, _ = made.manifest.claims
+    assert (by_panel.judge, by_panel.overall) == (panel.digest, panel.reading.macro_floor["total"])
+    assert [made.manifest.claimant(claim) for claim in made.manifest.claims] == [
+        "judge openai-api/judge-a, protocol builtin",
+        "judge openai-api/judge-b, protocol builtin",
+        "panel of 2 judges",
+        "rules",
+    ]
 
 
 def test_findings_are_refused_until_they_are_allowed(copy: Path, tmp_path: Path) -> None:

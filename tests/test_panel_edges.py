@@ -39,7 +39,7 @@ def _quick() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    make_official_folder(folder, domains=("swe", "os"), trajectories=1)
+    make_official_folder(folder, domains=("swe", "os"), trajectories=2, turns=3, special=False)
     return folder
 
 
@@ -219,7 +219,7 @@ def test_st_13_judges_who_change_their_minds_are_seen(data: Path, tmp_path: Path
     )
     assert between.columns["total"].within_one.value == 1.0
     said = notes_of(run, "Agreement")
-    assert "No value of alpha (B repeats, total): always the same value" in said
+    assert "No value of alpha (B repeats, total): all values are the same" in said
     assert "No value of kappa (A-B, total; " in said
     # The mean of 3 and 5 and that of 4 and 4: a panel of repeats and judges is calmer than a single verdict.
     assert panel_of(run).reading.macro_floor["total"] == pytest.approx(75)

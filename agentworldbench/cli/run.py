@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentworldbench.config import RunConfig
     from agentworldbench.plan import Plan
     from agentworldbench.run import Run
+    from agentworldbench.stats.results import Results
 
 ASK_ABOVE_USD = 20.0
 _Processes = typer.Option(
@@ -254,15 +255,22 @@ def _report(finished: Run, config: RunConfig, stream: Events) -> None:
         raise typer.Exit(4)
     if config.fail_on_error is None:
         return
-    if results.judges:
-        coverage = min(judge.micro.coverage for judge in results.judges)
-    else:
-        coverage = sum(results.predictions.predicted.values()) / sum(results.predictions.samples.values())
+    coverage = _coverage(results)
     if 1 - coverage > config.fail_on_error:
         _say(
             f"awb: {1 - coverage:.1%} of the samples have no score, more than --fail-on-error {config.fail_on_error:g}"
         )
         raise typer.Exit(3)
+
+
+def _coverage(results: Results) -> float:
+    """The share of samples with a score: of the panel, because a judge who fails is what it is there for, else of the
+    judge who has fewest, else of the predictions."""
+    if results.panel:
+        return results.panel.reading.micro.coverage
+    if results.judges:
+        return min(judge.micro.coverage for judge in results.judges)
+    return sum(results.predictions.predicted.values()) / sum(results.predictions.samples.values())
 
 
 def _print_tables(finished: Run, stream: Events) -> None:

@@ -22,7 +22,10 @@ _MEASURES: Final = {"alpha": "Alpha", "kappa_quadratic": "Kappa", "exact": "Exac
 _REASONS: Final[Mapping[Reason, str]] = {
     "too_few_raters": "fewer than two of them gave a valid verdict",
     "nothing_shared": "no prediction has two valid verdicts",
-    "no_variation": "always the same value, from all (alpha) or from one of them (kappa), so nothing shows agreement",
+}
+_NO_VARIATION: Final = {
+    "Alpha": "all values are the same, so there is nothing to agree about",
+    "Kappa": "one of them always gives the same value, which agrees by chance as well",
 }
 
 
@@ -97,7 +100,7 @@ def agreement_table(results: Results) -> Table | None:
             "Shared: predictions with two or more of the verdicts. Alpha (Krippendorff's, ordinal) and kappa (Cohen's, "
             "weights quadratic): 1 is full agreement, 0 what chance would give. Exact, within 1: pairs of verdicts with the "
             "same value, or at most one point of 1-5 apart. `results.json` has each dimension of every row.",
-            *_undefined(missing),
+            *_undefined(missing, len(rows)),
             *interval_notes(shown),
             *_left_out(results.agreement[0].columns["total"]),
         ),
@@ -125,12 +128,15 @@ def _who(results: Results) -> Iterator[str]:
         yield "Judges of different protocols are told and shown different things: that lowers their agreement too."
 
 
-def _undefined(missing: Mapping[tuple[str, Reason], list[str]]) -> Iterator[str]:
-    by_reason: dict[tuple[Reason, tuple[str, ...]], list[str]] = {}
-    for (title, reason), names in missing.items():
-        by_reason.setdefault((reason, tuple(names)), []).append(title)
-    for (reason, rows), titles in by_reason.items():
-        yield f"No value of {', '.join(titles).lower()} ({'; '.join(rows)}): {_REASONS[reason]}."
+def _undefined(missing: Mapping[tuple[str, Reason], list[str]], count: int) -> Iterator[str]:
+    """Why measures have no value, in which of the table's `count` rows."""
+    same: dict[tuple[str, str], list[str]] = {}
+    for (title, reason), rows in missing.items():
+        where = "all rows" if len(rows) == count > 1 else "; ".join(rows)
+        why = _NO_VARIATION[title] if reason == "no_variation" else _REASONS[reason]
+        same.setdefault((where, why), []).append(title)
+    for (where, why), titles in same.items():
+        yield f"No value of {', '.join(titles).lower()} ({where}): {why}."
 
 
 def _left_out(one: Agreement) -> Iterator[str]:

@@ -192,12 +192,11 @@ def card(prepared: Prepared, repository: str) -> str:
     manifest = prepared.manifest
     head = {"pretty_name": f"awb run {prepared.sha256[:12]}", "viewer": False,
             "tags": ["agentworldbench", "evaluation", "world-model"]}  # fmt: skip
-    named = {judge.digest: f"judge {judge.model}, protocol {judge.protocol}" for judge in manifest.judges}
     domains = [name for name in OFFICIAL_DOMAINS if any(name in claim.scores for claim in manifest.claims)]
     domains += sorted({name for claim in manifest.claims for name in claim.scores} - set(domains))
     rows = tuple(
         (
-            "rules" if claim.judge is None else named[claim.judge],
+            manifest.claimant(claim),
             points(claim.overall),
             *(points(claim.scores.get(name)) for name in domains),
         )

@@ -22,7 +22,7 @@ from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import Record
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.run_record import DataSection, RunRecord, SelectionRecord
-from agentworldbench.stats.results import JudgeResults, Results
+from agentworldbench.stats.results import JudgeResults, Reading, Results
 from agentworldbench.texts import digest
 
 MANIFEST: Final = "manifest.json"
@@ -78,7 +78,8 @@ class JudgeClaim(Record):
 
 
 class Claim(Record):
-    """Headline numbers (0-100) copied from `results.json`: of one judge, or of the rules (`judge` None)."""
+    """Headline numbers (0-100) copied from `results.json`: of a judge or panel (`judge` is its digest), or of the
+    rules (None)."""
 
     judge: str | None
     policy: Literal["exclude", "floor"]
@@ -111,6 +112,13 @@ class Manifest(Record):
     allowed: tuple[Allowed, ...] = ()
     redactions: dict[str, int] = Field(default_factory=dict)
     files: dict[str, FileMark]
+
+    def claimant(self, claim: Claim) -> str:
+        """Whose numbers a claim holds, in words."""
+        if claim.judge is None:
+            return "rules"
+        named = {judge.digest: f"judge {judge.model}, protocol {judge.protocol}" for judge in self.judges}
+        return named.get(claim.judge, f"panel of {len(self.judges)} judges")
 
 
 def make_manifest(
@@ -154,24 +162,27 @@ def created(run: RunRecord) -> str:
 
 
 def claims_of(results: Results) -> tuple[Claim, ...]:
-    """The headline numbers of results: a claim for each judge, then that of the rules."""
+    """The headline numbers of results: a claim for each judge, for their panel where there is one, for the rules."""
+    claims = [_claim(one.judge.digest, one.judge.protocol, one.headline) for one in results.judges]
+    if results.panel:
+        claims.append(_claim(results.panel.digest, results.panel.protocol, results.panel.reading))
     rules = rule_scores(results, results.policy)
     counted = {domain: mean.scored / mean.n for domain, mean in results.rules.score.items() if mean.n}
     by_rules = Claim(
         judge=None, policy=results.policy, overall=rules.overall, scores=dict(rules.scores), coverage=counted
     )
-    return (*map(_claim, results.judges), by_rules)
+    return (*claims, by_rules)
 
 
-def _claim(judge: JudgeResults) -> Claim:
-    policy = PROTOCOLS[judge.judge.protocol].policy
-    macro = judge.macro_floor if policy == "floor" else judge.macro_exclude
+def _claim(judge: str, protocol: str, reading: Reading) -> Claim:
+    policy = PROTOCOLS[protocol].policy
+    macro = reading.macro_floor if policy == "floor" else reading.macro_exclude
     return Claim(
-        judge=judge.judge.digest,
+        judge=judge,
         policy=policy,
         overall=macro["total"],
-        scores={domain: getattr(block, policy)["total"] for domain, block in judge.domains.items()},
-        coverage={domain: block.coverage for domain, block in judge.domains.items()},
+        scores={domain: getattr(block, policy)["total"] for domain, block in reading.domains.items()},
+        coverage={domain: block.coverage for domain, block in reading.domains.items()},
     )
 
 

@@ -82,12 +82,13 @@ def _left_out(manifest: Manifest) -> Iterator[str]:
 def _facts(prepared: Prepared) -> Table:
     manifest = prepared.manifest
     rows = [("Model", manifest.model), ("Data", _data(manifest))]
-    named = {judge.digest: judge.model for judge in manifest.judges}
     for claim in manifest.claims:
-        who = "Rules" if claim.judge is None else f"Judge {named[claim.judge]}"
         covered = min(claim.coverage.values(), default=0.0)
         rows.append(
-            (who, f"{points(claim.overall)} ({claim.policy}; {percent(covered)} covered where least)")
+            (
+                manifest.claimant(claim).capitalize(),
+                f"{points(claim.overall)} ({claim.policy}; {percent(covered)} covered where least)",
+            )
         )
     submitter = manifest.submitter
     told = [submitter.name, submitter.url, submitter.contact] if submitter else ["not named (--submitter)"]
@@ -161,3 +162,7 @@ def _first(path: Path) -> dict[str, Any] | None:
         line = file.readline()
     found: dict[str, Any] | None = json.loads(line) if line else None
     return found
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
