@@ -16,18 +16,19 @@ from agentworldbench.leaderboard.entries import Entry, Group, RuleScores
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.intervals import Interval, Intervals
-from agentworldbench.stats.results import JudgeResults, Results
+from agentworldbench.stats.results import JudgeResults, PanelResults, Results
 from agentworldbench.texts import digest
 
 Policy = Literal["exclude", "floor"]
 
 
 def measured_entries(results: Results) -> list[Entry]:
-    """The entries of a run, in the order of its judges."""
+    """The entries of a run, in the order of its judges, then that of their panel."""
     if not results.complete:
         raise DataError("not all samples of the run have been asked; only a whole run is an entry")
     if results.judges:
-        return [_judged(results, judge) for judge in results.judges]
+        judged = [_judged(results, judge) for judge in results.judges]
+        return [*judged, *([_by_panel(results, results.panel, judged[0])] if results.panel else [])]
     return [_by_rules(results)]
 
 
@@ -69,6 +70,30 @@ def _judged(results: Results, judge: JudgeResults) -> Entry:
         overall_interval=getattr(judge.macro_intervals, policy),
         rules=rule_scores(results, policy),
     )
+
+
+def _by_panel(results: Results, panel: PanelResults, judged: Entry) -> Entry:
+    """The panel's entry: that of one of its judges, who share data and protocol, with the panel's numbers. Its group
+    is the same whatever the order in which the judges were named."""
+    policy, reading = PROTOCOLS[panel.protocol].policy, panel.reading
+    macro = reading.macro_floor if policy == "floor" else reading.macro_exclude
+    if macro["total"] is None:
+        raise DataError(f"the panel ({panel.rule}) scored no sample of a domain: there is no overall score")
+    names = ", ".join(sorted(results.judge_names[one] for one in panel.judges))
+    group = judged.group.model_copy(
+        update={"judge": f"panel: {panel.rule} ({names})", "judge_digest": panel.digest}
+    )
+    blocks = reading.domains
+    numbers = {
+        "slug": _slug(results, group),
+        "group": group,
+        "scores": {domain: getattr(block, policy)["total"] for domain, block in blocks.items()},
+        "coverage": {domain: block.coverage for domain, block in blocks.items()},
+        "computed_overall": macro["total"],
+        "intervals": _known({domain: block.intervals for domain, block in blocks.items()}, policy),
+        "overall_interval": getattr(reading.macro_intervals, policy),
+    }
+    return judged.model_copy(update=numbers)
 
 
 def _by_rules(results: Results) -> Entry:

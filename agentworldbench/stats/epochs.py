@@ -2,7 +2,7 @@
 
 In: of each sample what its epochs scored. Out: `Block`s and `RuleResults` in which each sample weighs the same, its
 epochs averaged first, and the interval `re-run`: the same samples, answered and judged once more as often as here.
-What failures do is the rule of `panel.py` for a panel of one judge. A sample's epochs are independent answers, each
+What failures do is the rule of `panel.py`, for one judge as for several. A sample's epochs are independent answers, each
 with verdicts of its own, so that their spread holds the generation's part and the judge's:
 
     V = sum over samples of s^2 / E / n^2        [Cochran 1977, 5.3: samples are strata, each with epochs of its own]
@@ -47,9 +47,8 @@ class SampleEpochs:
     floor: tuple[float, ...]
 
 
-def sample_epochs(judge: str, repeats: int, epochs: Sequence[Judged]) -> SampleEpochs:
-    """One judge's score of a sample from all its epochs."""
-    panel = Panel((judge,), 1, repeats)
+def sample_epochs(panel: Panel, epochs: Sequence[Judged]) -> SampleEpochs:
+    """A panel's score of a sample from all its epochs; one judge is a panel of one."""
     each = [panel_score(panel, [one]) for one in epochs]
     return SampleEpochs(
         panel_score(panel, epochs),

@@ -13,7 +13,15 @@ from typing import ClassVar, Final, Literal
 from pydantic import Field
 
 from agentworldbench.records import Record, Usage
-from agentworldbench.run_record import Grown, JudgeRecord, PredictSection, SelectionRecord, judge_names
+from agentworldbench.run_record import (
+    Grown,
+    JudgeRecord,
+    PanelRule,
+    PredictSection,
+    SelectionRecord,
+    judge_names,
+)
+from agentworldbench.stats.agreement import Agreement
 from agentworldbench.stats.checks import Checks
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Intervals
@@ -130,6 +138,60 @@ class JudgeResults(Record):
         return self.headline.macro_intervals
 
 
+class PanelCounts(Record):
+    """What became of predictions: `scored` by enough judges (`short`: though a verdict failed), `failed`
+    themselves, `too_few` valid judges, `pending`; and of the verdicts on them."""
+
+    predictions: int = 0
+    scored: int = 0
+    short: int = 0
+    failed: int = 0
+    too_few: int = 0
+    pending: int = 0
+    verdicts: int = 0
+    verdicts_failed: int = 0
+
+    def __add__(self, other: PanelCounts) -> PanelCounts:
+        """Sum field by field."""
+        mine, others = self.model_dump(), other.model_dump()
+        return PanelCounts(**{name: mine[name] + others[name] for name in mine})
+
+
+class PanelResults(Record):
+    """Scores of all judges together. `judges` are their digests, `least` how many of them must have a valid verdict.
+
+    `digest` stands for the judges and the rule, whatever their order. `reading` is the one of the judges'
+    `protocol`; where too few judges were valid its failures say `too_few_judges`. `counts` are by domain.
+    """
+
+    combine: Literal["median", "mean"]
+    least: int
+    judges: tuple[str, ...]
+    protocol: str
+    digest: str
+    reading: Reading
+    counts: dict[str, PanelCounts]
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return PanelRule(combine=self.combine, least=self.least).words(len(self.judges))
+
+    @property
+    def all_counts(self) -> PanelCounts:
+        """Those of all domains together."""
+        return sum(self.counts.values(), PanelCounts())
+
+
+class JudgesAgreement(Record):
+    """How far judges agree (`between`), or the repeats of one judge (`within`). `judges` are digests; `columns` hold
+    the total and the five dimensions."""
+
+    kind: Literal["between", "within"]
+    judges: tuple[str, ...]
+    columns: dict[str, Agreement]
+
+
 class MetricMean(Record):
     """Mean of one metric over the samples it applies to; `n` counts them all, `scored` without failures,
     `unparsed` those whose prediction the metric could not read and counted 0."""
@@ -213,11 +275,13 @@ class Results(Grown):
     """All numbers of a run. `complete` is False while selected samples have not been asked.
 
     `warnings` say what may have changed the numbers unseen: a server that changed, cut answers. `task_files`
-    holds the hash of each task file, `own_metrics` those of the Python files with metrics of a user's own.
-    `data_samples` counts what the data have in the domains of the run, selected or not.
+    holds the hash of each task file, `own_metrics` those of the Python files with metrics of a user's own. `panel` is
+    there where the run has one, `agreement` where it has several judges or repeats: all judges first, then each
+    pair of more than two, then the repeats of each judge. `data_samples` counts what the data have in the domains of
+    the run, selected or not.
     """
 
-    LATER: ClassVar = ("epochs", "repeats", "data_samples")
+    LATER: ClassVar = ("epochs", "repeats", "panel", "agreement", "data_samples")
 
     schema_version: Literal[1] = 1
     protocol: str
@@ -236,6 +300,8 @@ class Results(Grown):
     epochs: int = 1
     repeats: dict[str, int] = Field(default_factory=dict)
     data_samples: dict[str, int] = Field(default_factory=dict)
+    panel: PanelResults | None = None
+    agreement: tuple[JudgesAgreement, ...] = ()
 
     @property
     def subset(self) -> str | None:
