@@ -39,7 +39,7 @@ def _quick() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    make_official_folder(folder, domains=("swe", "os"), trajectories=1)
+    make_official_folder(folder, domains=("swe", "os"), trajectories=2, turns=3, special=False)
     return folder
 
 

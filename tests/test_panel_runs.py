@@ -49,7 +49,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("panels")
-    make_official_folder(folder / "data", domains=("swe", "os"), trajectories=2)
+    make_official_folder(folder / "data", domains=("swe", "os"), trajectories=3, turns=3, special=False)
     script = failing(1 / 3, ["judge-b"], judges(steady=True))
     with pytest.MonkeyPatch.context() as patch, ScriptedServer(script) as server:
         set_key(patch)
@@ -241,6 +241,36 @@ def test_the_command_line_makes_a_panel_and_says_why_not(world: World, awb: Here
     refused = awb("score", path, "--panel", "median", "--min-judges", "9")
     assert (refused.code, "this run has 3 judges" in refused.only_complaint) == (2, True)
     assert awb("score", path, "--panel", "mode").code == 2
+
+
+def test_the_tables_of_a_panel_and_of_agreement(world: World) -> None:
+    """All judges in full, then the total of each pair, in one block at 80 columns."""
+    results = load_run(world.folder / "panel").results
+    assert results is not None and results.panel is not None
+    tables = run_tables(results)
+    first, (panel,), (agreement,) = (
+        tables[0],
+        [table for table in tables if table.title.startswith("Panel scores")],
+        [table for table in tables if table.title.startswith("Agreement")],
+    )
+    assert first.columns[1:9] == (
+        "Judged A", "Judge A", "Judged B", "Judge B", "Judged C", "Judge C", "By panel", "Panel",
+    )  # fmt: skip
+    macro = results.panel.reading.macro_floor["total"]
+    assert macro is not None
+    assert first.rows[2][8].startswith(f"{macro:.1f}") and panel.rows[2][3] == f"{macro:.2f}"
+    counts = results.panel.all_counts
+    said = f"scored {counts.scored} (though a verdict failed: {counts.short})"
+    assert any(said in note and f"failed: {counts.verdicts_failed}." in note for note in panel.notes)
+    assert [row[0] for row in agreement.rows] == [
+        *(f"All, {name}" for name in ("total", *DIMENSIONS)), "A-B, total", "A-C, total", "B-C, total",
+    ]  # fmt: skip
+    text = agreement.to_text(80)
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert text.count("Verdicts ") == 1, "one block"
+    alone = results.agreement[0].columns["total"]
+    assert agreement.rows[0][1] == str(alone.predictions)
+    assert agreement.notes[-1].endswith(f"{alone.failed} verdicts failed.")
 
 
 def test_what_fails_a_command_is_the_coverage_of_the_panel(world: World, awb: HereAwb) -> None:

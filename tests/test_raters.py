@@ -7,7 +7,6 @@ in `test_agreement.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,11 +15,9 @@ from hypothesis import strategies as st
 from agentworldbench.raters import agreements
 from agentworldbench.readings import Outcome, Outcomes
 from agentworldbench.records import DIMENSIONS, SampleRef
-from agentworldbench.render.panel import agreement_table
-from agentworldbench.run import evaluate
 from agentworldbench.run_record import JudgeRecord, RunRecord
 from agentworldbench.stats.agreement import Agreement
-from agentworldbench.stats.results import JudgeResults, JudgesAgreement
+from agentworldbench.stats.results import JudgesAgreement
 
 PENDING = Outcome(None, "pending", "not_run")
 FAILED = Outcome(None, "prediction", "empty")
@@ -172,25 +169,3 @@ def test_repeats_of_a_judge_have_one_kappa_for_both_orders() -> None:
     by_chance = 2 * sum((value - mean) ** 2 for value in values) / len(values)
     assert found.columns[DIMENSIONS[0]].kappa_quadratic.value == pytest.approx(1 - seen / by_chance)
     assert found.columns[DIMENSIONS[0]].rater_pairs == 1
-
-
-def test_the_table_has_the_first_group_in_full_and_the_totals_of_the_others(tmp_path: Path) -> None:
-    results = evaluate(
-        model="baseline/empty", data="mini", tasks="os", limit=1, output=tmp_path / "run"
-    ).results
-    assert results is not None
-    assert agreement_table(results) is None
-    two = [[grades(1 + n % 5), grades(1 + n % 4)] for n in range(8)]
-    found = agree({"a": two, "b": [*two[1:], two[0]], "c": two}, {"b": 2})
-    judges = tuple(JudgeResults.model_construct(judge=judge(name)) for name in "abc")
-    table = agreement_table(
-        results.model_copy(update={"agreement": found, "judges": judges, "repeats": {"b": 2}})
-    )
-    assert table is not None
-    assert [row[0] for row in table.rows] == [
-        *(f"All, {name}" for name in ("total", *DIMENSIONS)), "A-B, total", "A-C, total", "B-C, total", "B repeats, total",
-    ]  # fmt: skip
-    assert all(len(line) <= 80 for line in table.to_text(80).splitlines())
-    assert len(table.to_text(80).split("Verdicts ")) == 2, "one block"
-    assert table.rows[7][1:] == ("8", "1.00 ± –", "1.00 ± –", "1.00 ± –", "1.00 ± –")
-    assert "Of a judge with repeats the first valid verdict counts." in table.notes[0]
