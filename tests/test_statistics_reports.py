@@ -1,7 +1,8 @@
 """Public bug reports of the group ST (statistics and leaderboards), told in our own words, each with its right value.
 
 A test's name begins with the report's number; `cases/public_reports.yaml` lists them. Where a report is about
-whole runs, runs on a loopback server are made; else samples and verdicts are written down.
+whole runs, runs on a loopback server are made; else samples and verdicts are written down. Reports about judges who
+change their minds or leave things out: `test_statistics_reports_judges.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import pytest
 
 from agentworldbench.compare.several import rank_runs
 from agentworldbench.compare.two import compare_runs
-from agentworldbench.config import make_config
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.entries import Entry, grouped, ranks
 from agentworldbench.leaderboard.measured import measured_entries
@@ -26,7 +26,7 @@ from agentworldbench.leaderboard.tables import leaderboard_tables
 from agentworldbench.records import DIMENSIONS, FailureKind, SampleMetrics, SampleRef
 from agentworldbench.render.comparison import differences_table
 from agentworldbench.render.results import run_tables
-from agentworldbench.run import Run, evaluate, judge_run, load_run, score_run
+from agentworldbench.run import Run, evaluate, score_run
 from agentworldbench.stats.aggregate import (
     block,
     by_domain,
@@ -39,7 +39,6 @@ from agentworldbench.stats.aggregate import (
 from agentworldbench.stats.intervals import clustered
 from agentworldbench.stats.results import Block
 from tests.helpers.official_folder import make_official_folder
-from tests.helpers.own_prompts import use_prompts
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, verdict_text
 from tests.helpers.whole_runs import good, options
 
@@ -271,38 +270,6 @@ def test_st_12_other_data_judges_or_prompts_are_another_table(field: str) -> Non
     assert tables[0].title != tables[1].title
 
 
-def test_st_13_the_judge_is_named_and_its_changes_of_mind_are_measured(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A judge that changes between 3 and 5, another one beside it: model as served, temperature, prompts, spread."""
-    use_prompts(monkeypatch)
-
-    def changing(call: ChatCall) -> Reply:
-        if call.model in ("judge", "other"):
-            grade = 3 if call.key[0] < "8" or call.attempt % 3 == 0 else 5
-            return Reply(content=verdict_text(dict.fromkeys(DIMENSIONS, grade)))
-        return good(call)
-
-    path = data.parent / "moods"
-    with ScriptedServer(changing) as server:
-        evaluate(**options(server, path, data, judge_repeats=2, epochs=2))
-        judge_run(path, make_config({"judge": "openai-api/other", "judge_base_url": server.base_url}))
-    results = results_of(load_run(path))
-    assert [one.judge.model for one in results.judges] == ["openai-api/judge", "openai-api/other"]
-    texts = [table.to_text(200) for table in run_tables(results)]
-    for name in ("judge", "other"):
-        (text,) = [
-            text for text in texts if text.startswith("Judge scores") and f"openai-api/{name} " in text
-        ]
-        assert f"(served as {name})" in text
-        assert "temperature 0.0, prompts " in text
-        assert "digest " in text
-    again = results.judges[0].headline.macro_rerun.floor
-    assert again is not None and again.half is not None and again.half > 1
-    (note,) = [note for note in run_tables(results)[0].notes if "Interval re-run" in note]
-    assert f"Judge A ± {again.half:.2f}" in note
-
-
 def test_st_14_what_does_not_apply_has_no_weight_anywhere() -> None:
     """Three metrics of which one does not apply: the score is the mean of the two others, for sample and domain."""
     names = ("a", "b", "c")
@@ -339,23 +306,3 @@ def test_st_15_all_columns_rest_on_the_same_samples() -> None:
         assert all(value is not None for value in columns)
         assert scores["total"] == pytest.approx(sum(value or 0.0 for value in columns) / len(columns))
     assert (one.scored, one.samples) == (2, 3)
-
-
-def test_st_15_in_a_whole_run_too(data: Path) -> None:
-    """A judge that leaves a dimension out of every fourth verdict."""
-
-    def incomplete(call: ChatCall) -> Reply:
-        if call.model != "judge":
-            return good(call)
-        scores: dict[str, object] = {name: 2 + place % 3 for place, name in enumerate(DIMENSIONS)}
-        if call.index % 4 == 0:
-            scores.pop("quality")
-        return Reply(content=verdict_text(scores))
-
-    with ScriptedServer(incomplete) as server:
-        run = evaluate(**options(server, data.parent / "incomplete", data, judge_attempts=1))
-    judge = results_of(run).judges[0]
-    assert 0 < judge.micro.scored < judge.micro.samples
-    for one in (*judge.domains.values(), judge.micro):
-        mean = sum(one.exclude[name] for name in DIMENSIONS) / len(DIMENSIONS)
-        assert one.exclude["total"] == pytest.approx(mean)
