@@ -8,16 +8,18 @@ of different protocols read and are told different things, so they are none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError
 from agentworldbench.readings import Groups, Outcome, Outcomes, judged, reading_of_samples
 from agentworldbench.run_record import JudgeRecord, PanelRule, RunRecord, judge_names
-from agentworldbench.stats.epochs import sample_epochs
+from agentworldbench.stats.epochs import SampleScore, sample_epochs
 from agentworldbench.stats.panel import Panel, panel_values
 from agentworldbench.stats.results import PanelCounts, PanelResults
 from agentworldbench.texts import digest
 
+Policy = Literal["exclude", "floor"]
 TOO_FEW = "too_few_judges"
 """The class of failure of a prediction that fewer judges have a valid verdict on than the panel needs."""
 _DROP = "--panel none drops the panel"
@@ -93,16 +95,12 @@ def panel_results(run: RunRecord, groups: Groups, outcomes: Mapping[str, Outcome
     if run.panel is None or not run.judges:
         return None
     check_panel(run.panel, run.judges)
-    judges = tuple(judge.digest for judge in run.judges)
-    least = run.panel.needed(len(judges))
-    panel = Panel(judges, least, {name: run.repeats.get(name, 1) for name in judges}, run.panel.combine)
+    panel = _panel(run.panel, run)
+    judges, least = panel.judges, panel.least
     samples, made = {}, dict[str, list[Outcome]]()
     for refs in groups.values():
         for ref in refs:
-            epochs = [
-                dict(zip(judges, of_judges, strict=True))
-                for of_judges in zip(*(outcomes[name][ref.id] for name in judges), strict=True)
-            ]
+            epochs = _epochs(judges, ref.id, outcomes)
             samples[ref.id] = sample_epochs(panel, [judged(one) for one in epochs])
             made[ref.id] = [_together(panel, one) for one in epochs]
     return PanelResults(
@@ -117,6 +115,39 @@ def panel_results(run: RunRecord, groups: Groups, outcomes: Mapping[str, Outcome
             for domain, refs in groups.items()
         },
     )
+
+
+def panel_scores(
+    run: RunRecord, policy: Policy, outcomes: Mapping[str, Outcomes]
+) -> Iterator[tuple[str, SampleScore]]:
+    """What each sample counts by the panel of a run that has one; a sample that waits for a verdict is left out."""
+    assert run.panel is not None, "whoever asks knows that there is a panel"
+    panel = _panel(run.panel, run)
+    for name in outcomes[panel.judges[0]]:
+        epochs = _epochs(panel.judges, name, outcomes)
+        found = sample_epochs(panel, [judged(one) for one in epochs]).score
+        if found.floor["total"] is None:
+            continue
+        if found.exclude["total"] is None:
+            yield name, SampleScore(None, _together(panel, epochs[0]).kind)
+        else:
+            yield name, SampleScore(getattr(found, policy)["total"])
+
+
+def _panel(rule: PanelRule, run: RunRecord) -> Panel:
+    judges = tuple(judge.digest for judge in run.judges)
+    repeats = {name: run.repeats.get(name, 1) for name in judges}
+    return Panel(judges, rule.needed(len(judges)), repeats, rule.combine)
+
+
+def _epochs(
+    judges: Sequence[str], sample: str, outcomes: Mapping[str, Outcomes]
+) -> list[dict[str, Sequence[Outcome]]]:
+    """What the judges made of a sample, epoch after epoch."""
+    return [
+        dict(zip(judges, of_judges, strict=True))
+        for of_judges in zip(*(outcomes[name][sample] for name in judges), strict=True)
+    ]
 
 
 def _together(panel: Panel, outcomes: Mapping[str, Sequence[Outcome]]) -> Outcome:

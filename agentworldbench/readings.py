@@ -229,19 +229,17 @@ def sample_score(outcomes: Sequence[Sequence[Outcome]], policy: str) -> SampleSc
     return SampleScore(None) if len(flat) == 1 and flat[0].values is not None else None
 
 
-def judge_scores(
-    store: Store, groups: Groups, judge: JudgeRecord, policy: str, epochs: int = 1, repeats: int = 1
-) -> Iterator[tuple[str, SampleScore]]:
-    """The score of each sample that the judge was asked about, read as its protocol reads."""
+def judge_outcomes(
+    store: Store, groups: Groups, judge: JudgeRecord, epochs: int = 1, repeats: int = 1
+) -> Iterator[tuple[str, list[list[Outcome]]]]:
+    """What became of each sample, by epoch and repeat, read as the judge's protocol reads."""
     every = both_readings(store, groups, judge, epochs, repeats)
     for name, some in groupby(every, lambda both: both.ref.id):
         outcomes: list[list[Outcome]] = []
         for both in some:
             outcomes += [[]] if both.repeat == 1 else []
             outcomes[-1].append(both.official if judge.parse == "official" else both.strict)
-        score = sample_score(outcomes, policy)
-        if score is not None:
-            yield name, score
+        yield name, outcomes
 
 
 def of_prediction(repeats: Sequence[Outcome]) -> Outcome:

@@ -12,41 +12,36 @@ from itertools import combinations, groupby
 
 from agentworldbench.compare.sides import Policy, Scores, Shared, Side
 from agentworldbench.errors import ConfigError
+from agentworldbench.panels import panel_scores
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.readings import judge_scores
+from agentworldbench.readings import Outcome, judge_outcomes, sample_score
 from agentworldbench.run_record import JudgeRecord, judge_names
 from agentworldbench.stats.epochs import SampleScore, rule_score
 
 
 @dataclass(frozen=True)
 class Measured:
-    """How all runs are compared: by one judge (each run's own record of it), or by rules (None)."""
+    """How all runs are compared: by one judge (each run's own record of it), by the panel that all have (`panel` is its
+    digest), or by rules (neither)."""
 
     name: str
-    judges: tuple[JudgeRecord, ...] | None
     policy: Policy
+    judges: tuple[JudgeRecord, ...] | None = None
+    panel: str | None = None
 
     @property
     def digest(self) -> str | None:
-        """The digest of the first run's judge."""
-        return None if self.judges is None else self.judges[0].digest
+        """The digest of the panel, or of the first run's judge."""
+        return self.judges[0].digest if self.judges else self.panel
 
     def scores(self, sides: Sequence[Side], shared: Shared) -> list[Scores]:
         """The score of each shared sample in each run."""
+        if self.panel:
+            return [dict(_panel_scores(side, shared, self.policy)) for side in sides]
         if self.judges is None:
             return [dict(_rule_scores(side)) for side in sides]
         return [
-            dict(
-                judge_scores(
-                    side.store,
-                    shared,
-                    judge,
-                    PROTOCOLS[judge.protocol].policy,
-                    side.run.record.epochs,
-                    side.run.record.repeats.get(judge.digest, 1),
-                )
-            )
-            for side, judge in zip(sides, self.judges, strict=True)
+            dict(_judge_scores(side, shared, judge)) for side, judge in zip(sides, self.judges, strict=True)
         ]
 
 
@@ -113,9 +108,11 @@ def measures_of(sides: Sequence[Side], wanted: str | None) -> tuple[list[Measure
         else:
             missing = [f"the judges: none judged {'both' if len(sides) == 2 else 'all'}"]
     names = judge_names(sides[0].run.record.judges)
-    measures = [Measured(names[some[0].digest], some, PROTOCOLS[some[0].protocol].policy) for some in matched]
+    measures = [
+        Measured(names[some[0].digest], PROTOCOLS[some[0].protocol].policy, judges=some) for some in matched
+    ]
     if wanted is None:
-        measures.append(Measured("rules", None, sides[0].results.policy))
+        measures += [*_panel(sides), Measured("rules", sides[0].results.policy)]
     return measures, missing
 
 
@@ -123,6 +120,34 @@ def _judges(side: Side, wanted: str | None) -> dict[str, JudgeRecord]:
     judges = side.run.record.judges
     names = judge_names(judges)
     return {one.digest: one for one in judges if wanted in (None, one.model, one.digest, names[one.digest])}
+
+
+def _panel(sides: Sequence[Side]) -> Iterator[Measured]:
+    """The panel of the runs, where all have the same judges under the same rule."""
+    panels = [side.results.panel for side in sides]
+    first = panels[0]
+    if first is not None and all(one is not None and one.digest == first.digest for one in panels):
+        yield Measured(first.rule, PROTOCOLS[first.protocol].policy, panel=first.digest)
+
+
+def _outcomes(side: Side, shared: Shared, judge: JudgeRecord) -> dict[str, list[list[Outcome]]]:
+    run = side.run.record
+    return dict(judge_outcomes(side.store, shared, judge, run.epochs, run.repeats.get(judge.digest, 1)))
+
+
+def _judge_scores(side: Side, shared: Shared, judge: JudgeRecord) -> Iterator[tuple[str, SampleScore]]:
+    policy = PROTOCOLS[judge.protocol].policy
+    for name, outcomes in _outcomes(side, shared, judge).items():
+        score = sample_score(outcomes, policy)
+        if score is not None:
+            yield name, score
+
+
+def _panel_scores(side: Side, shared: Shared, policy: Policy) -> Iterator[tuple[str, SampleScore]]:
+    judges = side.run.record.judges
+    return panel_scores(
+        side.run.record, policy, {judge.digest: _outcomes(side, shared, judge) for judge in judges}
+    )
 
 
 def _rule_scores(side: Side) -> Iterator[tuple[str, SampleScore]]:

@@ -65,12 +65,13 @@ class Standing(Record):
 
 
 class Standings(Record):
-    """All runs by one judge (`judge` is its digest) or by the rules (None). Under `floor` a failed sample counts 0,
+    """All runs by one judge (`judge` is its digest), a `panel` (its digest) or the rules (neither). Under `floor` a failed sample counts 0,
     under `exclude` a sample that failed in any run is left out of all. `samples` counts what is compared, by domain;
     `standings` are best first, equal scores by name."""
 
     name: str
     judge: str | None
+    panel: str | None = None
     policy: Policy
     samples: dict[str, int]
     standings: tuple[Standing, ...]
@@ -188,7 +189,8 @@ def _standings(
         )
     return Standings(
         name=measured.name,
-        judge=measured.digest,
+        judge=None if measured.panel else measured.digest,
+        panel=measured.panel,
         policy=measured.policy,
         samples={domain: len(some) for domain, some in samples.items()},
         standings=tuple(sorted(standings, key=lambda one: _order(one, sides[one.run]))),
@@ -271,7 +273,5 @@ def _notes(
         if len(paths) > 1:
             yield f"{', '.join(paths)} {ONE_MODEL}"
     yield from left_out_notes(sides, shared)
-    if all(measured.judges is None for measured in measures) and any(
-        side.run.record.judges for side in sides
-    ):
+    if not any(measured.digest for measured in measures) and any(side.run.record.judges for side in sides):
         yield "No judge has judged all runs: compared by rules alone"

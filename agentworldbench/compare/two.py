@@ -61,12 +61,13 @@ class Regression(Record):
 
 
 class Measure(Record):
-    """One judge (`judge` is its digest), or the rules (None). Scores are 0-100 under `policy`: under `floor` a failed
+    """One judge (`judge` is its digest), a `panel` of them (its digest), or the rules (neither). Scores are 0-100 under `policy`: under `floor` a failed
     sample counts 0, under `exclude` a sample that failed in either run is left out. A domain in which one run has
     no score at all has no difference. `by_task` are the same differences with all episodes of one task as one cluster."""
 
     name: str
     judge: str | None
+    panel: str | None = None
     policy: Policy
     coverage: dict[str, Coverage]
     differences: Differences
@@ -131,7 +132,8 @@ def _measure(
     lost = sorted(every, key=lambda pair: (pair.difference, pair.sample_id))[:worst]
     return Measure(
         name=measured.name,
-        judge=measured.digest,
+        judge=None if measured.panel else measured.digest,
+        panel=measured.panel,
         policy=measured.policy,
         coverage={domain: coverage[domain] for domain in shared},
         differences=differences(pairs),
@@ -198,7 +200,7 @@ def _notes(
     if same.cached + same.copied < sum(map(len, shared.values())) and same_model(*sides):
         yield f"Both {ONE_MODEL}"
     yield from left_out_notes(sides, shared)
-    if all(measured.judges is None for measured in measures):
+    if not any(measured.digest for measured in measures):
         for side in sides:
             if side.run.record.judges:
                 yield f"{side.run.path} has been judged and the other has not: compared by rules alone"
