@@ -3,7 +3,8 @@
 In: the `Components` of each domain (`variance.py`) and, by domain, the `Design` of the run: its trajectories, turns,
 epochs and repeats of its judge. Out: `Half`, half the width of the 95 % interval of its macro score, of either
 kind. Domains are strata; the intervals are made by the functions that make the real ones, with their degrees of
-freedom. Where a pilot cannot tell two sources apart, a half width is known between two bounds.
+freedom. Where a pilot cannot tell two sources apart, a half width is known between two bounds. It is the
+decision study of generalizability theory [R. L. Brennan: Generalizability theory, Springer 2001, chapter 4].
 """
 
 from __future__ import annotations
