@@ -82,7 +82,9 @@ def test_only_whole_runs_on_a_data_set_of_the_hub_have_such_scores(prepared: Pre
     local = manifest.model_copy(update={"data": manifest.data.model_copy(update={"repository": None})})
     with pytest.raises(DataError, match="no data set of the hub"):
         eval_results(Prepared(**{**vars(prepared), "manifest": local}), None, "https://x")
-    part = results.model_copy(update={"selection": results.selection.model_copy(update={"limit": "1"})})
+    more = {name: count + 1 for name, count in results.data_samples.items()}
+    chosen = results.selection.model_copy(update={"limit": "1"})
+    part = results.model_copy(update={"selection": chosen, "data_samples": more})
     with pytest.raises(DataError, match="a whole run; this one is a subset"):
         eval_results(Prepared(**{**vars(prepared), "results": part}), None, "https://x")
     unjudged = results.model_copy(update={"judges": ()})
