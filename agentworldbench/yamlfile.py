@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,6 +68,14 @@ def load_yaml(path: Path, model: type[T], error: type[AwbError], context: dict[s
         return model.model_validate(data)
     except ValidationError as problem:
         raise error(_first_problem(path, problem, lines, model)) from None
+
+
+def json_lines(text: str) -> dict[tuple[Any, ...], int]:
+    """The line of every key and list item of a JSON text, read as the YAML that it is; none where it cannot be."""
+    lines: dict[tuple[Any, ...], int] = {}
+    with suppress(yaml.YAMLError, RecursionError, ValueError, AwbError):
+        _collect_lines(_read(text)[0], (), lines, Path(), AwbError)
+    return lines
 
 
 def _read(text: str) -> tuple[yaml.Node | None, Any]:

@@ -27,8 +27,11 @@ from tools.make_reported_entries import entries as made_entries
 ENTRIES = asset("leaderboards", "entries")
 JUDGE = {
     "score": "judge", "data": "official", "data_revision": None, "data_sha256": None, "protocol": "paper",
-    "judge": "j", "judge_digest": None,
+    "prompts_sha256": None, "judge": "j", "judge_digest": None, "selection": "whole", "context_policy": None,
+    "gui_diagnostics": False,
 }  # fmt: skip
+ANOTHER = {"score": "rules", "context_policy": "drop-oldest", "gui_diagnostics": True}
+"""Values of the group's fields that are no free text."""
 STRANGE = "a|b\\c`d`\n**e** <b>&amp;[x](y)\r\x1b[31m\u202ef"
 
 
@@ -115,10 +118,13 @@ def test_the_two_published_tables_never_mix() -> None:
 @pytest.mark.parametrize("field", list(JUDGE))
 def test_any_other_field_of_the_group_makes_another_table(field: str) -> None:
     assert set(JUDGE) == set(Group.model_fields)
-    other = "rules" if field == "score" else "other"
-    both = [entry("a"), entry("b", 60.0, group=JUDGE | {field: other})]
+    both = [entry("a"), entry("b", 60.0, group=JUDGE | {field: ANOTHER.get(field, "other")})]
     assert [len(some) for _, some in grouped(both)] == [1, 1]
-    assert [ranks(some) for _, some in grouped(both)] == [[1], [1]]
+    never = field in ("selection", "context_policy", "gui_diagnostics")
+    assert {some[0].model: ranks(some) for _, some in grouped(both)} == {
+        "a": [1],
+        "b": [None if never else 1],
+    }
     first, second = leaderboard_tables(both)
     assert first.title != second.title
 
@@ -182,14 +188,14 @@ def test_markdown_keeps_its_columns(tmp_path: Path, awb: HereAwb) -> None:
     lines = done.out.splitlines()
     table = [line for line in lines if line.startswith("|")]
     assert len(table) == 3
-    assert {cells(line) for line in table} == {7}
+    assert {cells(line) for line in table} == {8}
     assert lines[0].startswith("### Judge scores")
     assert not any(char in done.out for char in "\x1b\r\u202e")
     assert r"a\|b\\c\`d\`" in table[2]
     assert "<b>" not in table[2]
 
 
-@given(st.text(max_size=40))
+@given(st.text(min_size=1, max_size=40))
 def test_no_model_name_breaks_a_markdown_row(name: str) -> None:
     (table,) = leaderboard_tables([entry(name, slug="s")])
     rows = [line for line in table.to_markdown().split("\n") if line.startswith("|")]
@@ -238,7 +244,9 @@ MALFORMED = {
     "unknown status": ({"status": "claimed"}, "field 'status': Input should be 'measured', 'reported' or 'verified'"),
     "a text for a score": ({"scores": {"swe": "high"}}, "field 'scores.swe': Input should be a valid number"),
     "a score that is no number": ('{"scores": {"swe": NaN}}', "not a leaderboard entry"),
-    "a later schema": ({"schema_version": 2}, "field 'schema_version': Input should be 1"),
+    "another schema": ({"schema_version": 1}, "field 'schema_version': Input should be 2; `awb leaderboard add RUN --force` makes it anew"),
+    "no file name": ({"slug": "../x"}, "field 'slug': String should match pattern"),
+    "no score": ({"scores": {}}, "field 'scores': Dictionary should have at least 1 item"),
     "another name": ({"slug": "y"}, "slug 'y' is not the file's name"),
     "not UTF-8": (b'{"slug": "\xff"}', "cannot be read"),
 }  # fmt: skip
@@ -248,15 +256,28 @@ MALFORMED = {
 def test_a_malformed_entry_is_one_clear_line(tmp_path: Path, awb: HereAwb, name: str) -> None:
     content, message = MALFORMED[name]
     if isinstance(content, dict):
-        content = json.dumps(entry(slug="x").model_dump(mode="json") | content)
+        content = json.dumps(entry(slug="x").model_dump(mode="json") | content, indent=2)
     path = saved(tmp_path / "lb", entry("good")) / "x.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(DataError):
         load_entries(path.parent)
     done = awb("leaderboard", "show", path.parent)
     assert done.code == 2
-    assert done.only_complaint.startswith(f"awb: {path}: ")
+    assert done.only_complaint.startswith(f"awb: {path}:")
     assert message in done.complaint
+
+
+def test_an_error_names_the_line(tmp_path: Path) -> None:
+    text = entry(slug="x").model_dump_json(indent=2)
+    path = tmp_path / "x.json"
+    path.write_text(text.replace('"os": 50.0', '"os": "high"'), encoding="utf-8")
+    number = next(n for n, line in enumerate(text.splitlines(), start=1) if '"os": 50.0' in line)
+    with pytest.raises(DataError, match=f"x.json:{number}: not a leaderboard entry: field 'scores.os'"):
+        load_entries(tmp_path)
+    path.write_text(text.replace('"note": null', '"note": null,,'), encoding="utf-8")
+    number = next(n for n, line in enumerate(text.splitlines(), start=1) if '"note": null' in line)
+    with pytest.raises(DataError, match=f"x.json:{number}: not a leaderboard entry: Invalid JSON"):
+        load_entries(tmp_path)
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path, awb: HereAwb) -> None:

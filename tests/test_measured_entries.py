@@ -105,6 +105,7 @@ def test_rule_scores_stand_at_the_end_and_order_nothing(judged: Entry) -> None:
         "Computed",
         "SWE",
         "OS",
+        "Coverage",
         "Rule score",
         "Skill",
     )

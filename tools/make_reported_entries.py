@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Final, Literal
 
-from agentworldbench.leaderboard.entries import Entry, EntrySource, Group
+from agentworldbench.leaderboard.entries import Entry, EntrySource, Group, entry_text
 from agentworldbench.records import OFFICIAL_DOMAINS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -68,7 +68,7 @@ def main() -> None:
     folder = ROOT / "leaderboards" / "entries"
     folder.mkdir(parents=True, exist_ok=True)
     for entry in entries():
-        (folder / f"{entry.slug}.json").write_text(entry.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        (folder / f"{entry.slug}.json").write_text(entry_text(entry), encoding="utf-8")
     print(f"{len(entries())} entries in {folder}")
 
 

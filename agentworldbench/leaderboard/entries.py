@@ -1,25 +1,42 @@
 """Entries: what stands in `leaderboards/entries/<slug>.json`, and which of them may share a ranking.
 
 An entry is `measured` (by a run), `verified` (replayed by a maintainer) or `reported` (taken from a
-publication). Entries are compared only inside a group: same kind of score, data, protocol and
-judge. A rank needs at least 99 % coverage in every domain; a reported row whose coverage is not
-published is listed by its score and has no rank.
+publication). Entries are compared only inside a group: same kind of score, data, protocol, prompts,
+judge and samples. A rank needs the whole data and at least 99 % coverage in every domain; a reported row
+whose coverage is not published is listed by its score and has no rank. What must hold beyond the schema: `check.py`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from math import fsum
 from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
 from agentworldbench.errors import DataError
+from agentworldbench.leaderboard.provenance import (
+    Bundle,
+    Costs,
+    EntryJudge,
+    Provenance,
+    Submitter,
+    Verification,
+)
+from agentworldbench.protocol import Parse
 from agentworldbench.records import Record
 from agentworldbench.resources import asset
+from agentworldbench.run_record import ContextPolicy
 from agentworldbench.stats.intervals import Interval
+from agentworldbench.stats.results import Reading
+from agentworldbench.yamlfile import json_lines
 
 RANK_COVERAGE: Final = 0.99
+WHOLE: Final = "whole"
+"""Selection of a run over all samples of its data."""
+SCHEMA_VERSION: Final = 2
 
 
 class EntrySource(Record):
@@ -34,8 +51,10 @@ class EntrySource(Record):
 class Group(Record):
     """What must be equal for two entries to stand in one table.
 
-    `data_sha256` is a digest over the hashes of the data files; it and the judge's digest are None
-    where a publication does not state them.
+    `data_sha256` is a digest over the hashes of the data files, `prompts_sha256` one over those of all prompts,
+    the model's and the judge's; they and the judge's digest are None where a publication does not state them.
+    A panel of judges is one judge with a name and digest of its own. `selection` is `whole`, or says which
+    samples: a subset shares a table only with the same subset. `context_policy` is None where it is not stated.
     """
 
     score: Literal["judge", "rules"]
@@ -43,8 +62,22 @@ class Group(Record):
     data_revision: str | None
     data_sha256: str | None = None
     protocol: str
+    prompts_sha256: str | None = None
     judge: str | None
     judge_digest: str | None = None
+    selection: str = WHOLE
+    context_policy: ContextPolicy | None = None
+    gui_diagnostics: bool = False
+
+    @property
+    def departures(self) -> tuple[str, ...]:
+        """What sets the group apart from an ordinary run over the whole data; with any of it there are no ranks."""
+        found = [] if self.selection == WHOLE else [f"a subset: {self.selection}"]
+        if self.context_policy == "drop-oldest":
+            found.append("histories shortened (drop-oldest)")
+        if self.gui_diagnostics:
+            found.append("GUI diagnostics added to the judge's prompts")
+        return tuple(found)
 
 
 class RuleScores(Record):
@@ -62,6 +95,7 @@ class RuleScores(Record):
     overall_skill: float | None
     interval: Interval | None = None
     skill_interval: Interval | None = None
+    intervals: dict[str, Interval] = Field(default_factory=dict)
 
 
 class Entry(Record):
@@ -69,21 +103,32 @@ class Entry(Record):
 
     `stated_overall` is printed in the source, `computed_overall` the plain mean of the domains.
     `intervals` are those of `scores`, `overall_interval` that of `computed_overall`; a publication
-    states none. `rules` holds what the rules say of the same predictions.
+    states none. All four are read by `policy` and `parse`; `readings` holds both parses with both policies, macro and
+    micro, dimensions, counts and failures. `rules` holds what the rules say of the same predictions. `model` is the
+    name to show; the model string as it was asked stands in `provenance`.
     """
 
-    schema_version: Literal[1] = 1
-    slug: str
-    model: str
+    schema_version: Literal[2] = SCHEMA_VERSION
+    slug: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,199}$")
+    model: str = Field(min_length=1, max_length=300)
     status: Literal["measured", "reported", "verified"]
     group: Group
-    scores: dict[str, float]
+    scores: dict[str, float] = Field(min_length=1)
     coverage: dict[str, float] | None
     stated_overall: float | None
     computed_overall: float
+    policy: Literal["exclude", "floor"] | None = None
+    parse: Parse | None = None
     intervals: dict[str, Interval] = Field(default_factory=dict)
     overall_interval: Interval | None = None
+    readings: dict[Parse, Reading] = Field(default_factory=dict)
     rules: RuleScores | None = None
+    costs: Costs | None = None
+    judges: tuple[EntryJudge, ...] = ()
+    provenance: Provenance | None = None
+    submitter: Submitter | None = None
+    bundle: Bundle | None = None
+    verification: Verification | None = None
     note: str | None = None
     source: EntrySource | None = None
 
@@ -96,26 +141,66 @@ class Entry(Record):
     def rankable(self) -> bool:
         """Whether the entry may carry a rank."""
         coverage = self.coverage or {}
-        return bool(self.scores) and all(coverage.get(domain, 0) >= RANK_COVERAGE for domain in self.scores)
+        covered = all(coverage.get(domain, 0) >= RANK_COVERAGE for domain in self.scores)
+        return covered and not self.group.departures
+
+    @property
+    def mean_of_domains(self) -> float:
+        """What `computed_overall` must be."""
+        return fsum(self.scores.values()) / len(self.scores)
+
+    @property
+    def least_coverage(self) -> float | None:
+        """The coverage of the domain that has the least; None where it is not disclosed."""
+        return min(self.coverage.values()) if self.coverage else None
 
 
 def load_entries(folder: Path | None = None) -> list[Entry]:
-    """All entries of a folder (default: the bundled ones). Raises DataError naming the file."""
-    entries = []
-    for path in sorted((folder or asset("leaderboards", "entries")).glob("*.json")):
-        try:
-            entry = Entry.model_validate_json(path.read_text(encoding="utf-8"))
-        except ValidationError as problem:
-            detail = problem.errors()[0]
-            field = ".".join(str(part) for part in detail["loc"])
-            where = f"field '{field}': " if field else ""
-            raise DataError(f"{path}: not a leaderboard entry: {where}{detail['msg']}") from problem
-        except (OSError, UnicodeDecodeError) as problem:
-            raise DataError(f"{path}: cannot be read ({problem})") from problem
-        if entry.slug != path.stem:
-            raise DataError(f"{path}: slug '{entry.slug}' is not the file's name")
-        entries.append(entry)
-    return entries
+    """All entries of a folder (default: the bundled ones). Raises DataError naming file, line and field."""
+    return [read_entry(path) for path in entry_paths(folder)]
+
+
+def entry_paths(folder: Path | None = None) -> list[Path]:
+    """The files of a folder that should be entries, by name."""
+    return sorted((folder or asset("leaderboards", "entries")).glob("*.json"))
+
+
+def read_entry(path: Path) -> Entry:
+    """One entry. Raises DataError naming file, line and field, and what to do where that is known."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise DataError(f"{path}: cannot be read ({problem})") from problem
+    try:
+        entry = Entry.model_validate_json(text)
+    except ValidationError as problem:
+        raise DataError(_explained(path, text, problem)) from None
+    if entry.slug != path.stem:
+        raise DataError(
+            f"{path}: slug '{entry.slug}' is not the file's name; rename the file to {entry.slug}.json"
+        )
+    return entry
+
+
+def entry_text(entry: Entry) -> str:
+    """What an entry's file holds."""
+    return entry.model_dump_json(indent=2) + "\n"
+
+
+def _explained(path: Path, text: str, problem: ValidationError) -> str:
+    """The first thing that does not fit, with its line and field. An entry of another schema says only that."""
+    errors = problem.errors()
+    detail = next((one for one in errors if one["loc"] == ("schema_version",)), errors[0])
+    if detail["type"] == "json_invalid":
+        place = re.search(r" at line (\d+) column \d+", detail["msg"])
+        line = f":{place[1]}" if place else ""
+        return f"{path}{line}: not a leaderboard entry: {detail['msg']}"
+    field = ".".join(str(part) for part in detail["loc"])
+    number = json_lines(text).get(detail["loc"])
+    where = f"field '{field}': " if field else ""
+    told = f"{path}:{number}" if number else str(path)
+    done = "; `awb leaderboard add RUN --force` makes it anew" if field == "schema_version" else ""
+    return f"{told}: not a leaderboard entry: {where}{detail['msg']}{done}"
 
 
 def grouped(entries: Iterable[Entry]) -> list[tuple[Group, list[Entry]]]:

@@ -8,7 +8,7 @@ from agentworldbench.leaderboard.entries import Entry, Group, RuleScores, groupe
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.numbers import interval_notes, score_cell, share_cell
-from agentworldbench.render.table import DASH, Table, points
+from agentworldbench.render.table import DASH, Table, percent, points
 
 
 def leaderboard_tables(entries: Sequence[Entry]) -> list[Table]:
@@ -18,9 +18,8 @@ def leaderboard_tables(entries: Sequence[Entry]) -> list[Table]:
 
 def group_table(group: Group, entries: list[Entry]) -> Table:
     """The table of one group, best first; rule scores stand at its end and order nothing."""
-    domains = [domain for domain in OFFICIAL_DOMAINS if any(domain in entry.scores for entry in entries)]
-    domains += sorted({domain for entry in entries for domain in entry.scores} - set(domains))
-    beside = _beside(group, entries)
+    domains, beside = domains_of(entries), _beside(group, entries)
+    covered = ("Coverage",) if any(entry.coverage for entry in entries) else ()
     rows = []
     for rank, entry in zip(ranks(entries), entries, strict=True):
         computed = score_cell(entry.computed_overall, entry.overall_interval)
@@ -33,16 +32,35 @@ def group_table(group: Group, entries: list[Entry]) -> Table:
                 stated,
                 points(entry.computed_overall),
                 *(score_cell(entry.scores.get(domain), entry.intervals.get(domain)) for domain in domains),
+                *(percent(entry.least_coverage) for _ in covered),
                 *(cell(entry.rules) for cell in beside.values()),
             )
         )
     return Table(
-        title=_heading(group),
-        columns=("Rank", "Model", "Status", "Overall", "Computed", *map(domain_name, domains), *beside),
+        title=f"{kind_name(group)} — {' · '.join(group_facts(group))}",
+        columns=(
+            "Rank",
+            "Model",
+            "Status",
+            "Overall",
+            "Computed",
+            *map(domain_name, domains),
+            *covered,
+            *beside,
+        ),
         rows=tuple(rows),
         left=("Model", "Status"),
-        notes=_notes(entries, beside),
+        notes=group_notes(group, entries),
     )
+
+
+def domains_of(entries: Sequence[Entry]) -> list[str]:
+    """Every domain that an entry has a score of, in the paper's order, users' own behind."""
+    every = {domain for entry in entries for domain in entry.scores}
+    return [
+        *(domain for domain in OFFICIAL_DOMAINS if domain in every),
+        *sorted(every - set(OFFICIAL_DOMAINS)),
+    ]
 
 
 def _beside(group: Group, entries: Sequence[Entry]) -> dict[str, Callable[[RuleScores | None], str]]:
@@ -61,12 +79,22 @@ def _skill(rules: RuleScores | None) -> str:
     return DASH if rules is None else share_cell(rules.overall_skill, rules.skill_interval)
 
 
+def group_notes(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """What must be said below a group's table."""
+    return _notes(entries, _beside(group, entries))
+
+
 def _notes(entries: Sequence[Entry], beside: Collection[str]) -> tuple[str, ...]:
     notes = [f"* {entry.model}: {entry.note}" for entry in entries if entry.note]
-    if any(not entry.rankable for entry in entries):
+    departures = entries[0].group.departures if entries else ()
+    if departures:
+        notes.append(f"No ranks: {'; '.join(departures)}. Ordered by overall score.")
+    elif any(not entry.rankable for entry in entries):
         notes.append(
             "No rank where coverage is not disclosed or below 99 % in a domain; ordered by overall score."
         )
+    if any(entry.coverage for entry in entries):
+        notes.append("Coverage: scored of all samples, in the domain that has the least.")
     if beside:
         notes.append(
             f"{' and '.join(beside)}: of the same predictions, by rules alone; they order nothing here."
@@ -85,12 +113,23 @@ def _notes(entries: Sequence[Entry], beside: Collection[str]) -> tuple[str, ...]
     return (*notes, *(f"Source: {source}" for source in sources))
 
 
-def _heading(group: Group) -> str:
-    digest = f" ({group.judge_digest[:8]})" if group.judge_digest else ""
-    what = f"judge {group.judge}{digest}" if group.score == "judge" else "rule checks, no judge"
+def kind_name(group: Group) -> str:
+    """What the numbers of a group are."""
+    if group.score == "judge":
+        return "Judge scores"
     # What a publication calls accuracy is not the mean of our metrics; only measured groups know their files.
-    rules = "Rule scores" if group.data_sha256 else "Rule accuracy"
-    kind = "Judge scores" if group.score == "judge" else rules
+    return "Rule scores" if group.data_sha256 else "Rule accuracy"
+
+
+def group_facts(group: Group) -> tuple[str, ...]:
+    """What tells a group from every other: data, protocol, judge, and what sets it apart. Hashes by 8 digits."""
     revision = f" at {group.data_revision[:8]}" if group.data_revision else ""
     files = f" (files {group.data_sha256[:8]})" if group.data_sha256 else ""
-    return f"{kind} — data {group.data}{revision}{files} · protocol {group.protocol} · {what}"
+    prompts = f" (prompts {group.prompts_sha256[:8]})" if group.prompts_sha256 else ""
+    digest = f" ({group.judge_digest[:8]})" if group.judge_digest else ""
+    return (
+        f"data {group.data}{revision}{files}",
+        f"protocol {group.protocol}{prompts}",
+        f"judge {group.judge}{digest}" if group.score == "judge" else "rule checks, no judge",
+        *group.departures,
+    )

@@ -1,0 +1,86 @@
+"""What stands behind a measured entry: the run, its judges, what it cost, who sent it in, and its bundle.
+
+Plain records, all of them copied from a run or given by a person; a reported row has none of them. Nothing here
+holds a path or an address of the machine that ran: only names, hashes, settings and counts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from agentworldbench.records import Record
+from agentworldbench.run_record import JudgeRecord, PredictSection
+from agentworldbench.stats.costs import Spending
+from agentworldbench.stats.results import FromCache
+
+UTC_TIME: Final = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
+HTTP_URL: Final = r"^https?://[^\s<>\"]+$"
+SHA256: Final = r"^[0-9a-f]{64}$"
+
+
+class Submitter(Record):
+    """Who answers for an entry. `url` and `contact` are shown as they are given."""
+
+    name: str = Field(min_length=1, max_length=200)
+    url: str | None = Field(default=None, pattern=HTTP_URL)
+    contact: str | None = Field(default=None, max_length=200)
+
+
+class Bundle(Record):
+    """The bundle that holds predictions and replies: its hash, and where it lies if that is public."""
+
+    sha256: str = Field(pattern=SHA256)
+    url: str | None = Field(default=None, pattern=HTTP_URL)
+
+
+class Verification(Record):
+    """Who replayed the bundle, and when (UTC)."""
+
+    by: str = Field(min_length=1, max_length=200)
+    date: str = Field(pattern=UTC_TIME)
+
+
+class EntryJudge(Record):
+    """One judge with its settings and prompt hashes, the names it was served under, verdicts on each prediction."""
+
+    judge: JudgeRecord
+    served: tuple[str, ...]
+    repeats: int = 1
+
+
+class Costs(Record):
+    """Tokens and USD by stage, and what came from a cache of answers. `answers` counts predictions, each sample once
+    an epoch; `verdicts` is None where nobody judged. An unknown cost is None, never 0."""
+
+    answers: int
+    predictions: Spending
+    predictions_from_cache: FromCache = FromCache()
+    verdicts: Spending | None = None
+    verdicts_from_cache: FromCache = FromCache()
+
+    @property
+    def usd_per_thousand(self) -> float | None:
+        """USD of the model alone for a thousand predictions, those from a cache at what they cost when they were
+        asked for; None where a part of it is unknown."""
+        spent, cached = self.predictions.cost_usd, self.predictions_from_cache.cost_usd
+        if spent is None or cached is None or not self.answers:
+            return None
+        return 1000 * (spent + cached) / self.answers
+
+
+class Provenance(Record):
+    """The run: when it was begun, which tells it from others, and last worked on (UTC), with which harness and commit
+    (None: an installed package), by which version it was scored, what fixed its predictions, how many samples of
+    each domain, answers of each."""
+
+    begun: str = Field(pattern=UTC_TIME)
+    date: str = Field(pattern=UTC_TIME)
+    harness: str
+    git_commit: str | None
+    git_dirty: bool | None
+    scored_by: str
+    predict: PredictSection
+    samples: dict[str, int]
+    epochs: int = 1
