@@ -111,6 +111,8 @@ def _cut(line: str) -> str:
 
 def shown(line: str) -> str:
     """A line with its tabs, and control or unassigned characters as pictures (␛) or escapes."""
+    if line.isprintable():
+        return line
     return "".join(char if char.isprintable() or char == "\t" else _picture(char) for char in line)
 
 
