@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn, cast
 
 import typer
 
-from agentworldbench.cli import compare, data, doctor, estimate, export, leaderboard, run, runs, tasks
+from agentworldbench.cli import compare, data, doctor, estimate, export, leaderboard, report, run, runs, tasks
 from agentworldbench.cli.lazy import LazyGroup
 from agentworldbench.cli.streams import last_words, let_go, prepare_streams
 from agentworldbench.errors import AwbError, ConfigError, Interrupted, StoreError
@@ -39,6 +39,7 @@ run.register(app)
 doctor.register(app)
 estimate.register(app)
 compare.register(app)
+report.register(app)
 app.add_typer(runs.app, name="runs")
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(data.app, name="data")

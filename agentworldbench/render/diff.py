@@ -182,4 +182,6 @@ def _with_far(rows: Sequence[Row]) -> list[Row]:
     """The rows, with those marked that no difference stands near."""
     differing = [at for at, row in enumerate(rows) if row.kind != "same"]
     near = {at + step for at in differing for step in range(-NEAR, NEAR + 1)}
-    return [row if at in near else Row(row.kind, row.predicted, row.real, far=True) for at, row in enumerate(rows)]
+    return [
+        row if at in near else Row(row.kind, row.predicted, row.real, far=True) for at, row in enumerate(rows)
+    ]

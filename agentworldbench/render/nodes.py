@@ -60,7 +60,10 @@ def _fact(node: Node) -> Fact:
 def _differing(mine: Sequence[Fact], theirs: Sequence[Fact], earlier: Counter[Fact]) -> Iterator[NodeRow]:
     left = list(mine)
     for fact in theirs:
-        found = next((one for one in left if one[0] == fact[0] and (one[1] == fact[1] or one[2] == fact[2] != "")), None)
+        found = next(
+            (one for one in left if one[0] == fact[0] and (one[1] == fact[1] or one[2] == fact[2] != "")),
+            None,
+        )
         if found is None:
             yield _row("missing", None, fact, earlier)
         else:
@@ -81,5 +84,9 @@ def _said(fact: Fact | None) -> str:
     if fact is None:
         return ""
     _, name, value, state = fact
-    text = " ".join(part for part in (name, f"= {value}" if value else "", f"[{', '.join(state)}]" if state else "") if part)
+    text = " ".join(
+        part
+        for part in (name, f"= {value}" if value else "", f"[{', '.join(state)}]" if state else "")
+        if part
+    )
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

@@ -87,7 +87,11 @@ def intervals(name: str, title: str, note: str, rows: Sequence[str], series: Seq
             if (value := one.values[row]) is None:
                 continue
             y = middle + 13 * (number - (len(series) - 1) / 2)
-            whisker = "" if value.low is None or value.high is None else f"M{x(value.low):.1f} {y:.1f}H{x(value.high):.1f}"
+            whisker = (
+                ""
+                if value.low is None or value.high is None
+                else f"M{x(value.low):.1f} {y:.1f}H{x(value.high):.1f}"
+            )
             parts.append(_marked(number, value, x(value.value), y, whisker, f"{label}, {one.name}"))
     return _plot(name, title, note, bottom + 24, parts)
 
@@ -133,11 +137,21 @@ def trend(
     parts.append(_text("mid soft", left + (WIDTH - left) / 2, bottom + 52, across))
     for number, one in enumerate(series):
         shift = 9 * (number - (len(series) - 1) / 2)
-        places = [(left + wide * (at + 0.5) + shift, value, bins[at]) for at, value in enumerate(one.values) if value]
-        path = "".join(f"{'L' if n else 'M'}{x:.1f} {y(value.value):.1f}" for n, (x, value, _) in enumerate(places))
+        places = [
+            (left + wide * (at + 0.5) + shift, value, bins[at])
+            for at, value in enumerate(one.values)
+            if value
+        ]
+        path = "".join(
+            f"{'L' if n else 'M'}{x:.1f} {y(value.value):.1f}" for n, (x, value, _) in enumerate(places)
+        )
         parts.append(_path(f"line s{number}", path))
         for x, value, label in places:
-            whisker = "" if value.low is None or value.high is None else f"M{x:.1f} {y(value.low):.1f}V{y(value.high):.1f}"
+            whisker = (
+                ""
+                if value.low is None or value.high is None
+                else f"M{x:.1f} {y(value.low):.1f}V{y(value.high):.1f}"
+            )
             parts.append(_marked(number, value, x, y(value.value), whisker, f"{label}, {one.name}"))
     return _plot(name, title, note, bottom + 60, parts)
 
@@ -155,7 +169,10 @@ def distribution(
     parts = [*_legend([label for label, _ in series], left)]
     for value in range(0, high + 1, unit):
         y = bottom - value / high * (bottom - top)
-        parts += [_path("grid", f"M{left} {y:.1f}H{WIDTH - 10}"), _text("end soft", left - 8, y + 4, str(value))]
+        parts += [
+            _path("grid", f"M{left} {y:.1f}H{WIDTH - 10}"),
+            _text("end soft", left - 8, y + 4, str(value)),
+        ]
     for at in range(bins + 1):
         parts.append(_text("mid soft", left + wide * at, bottom + 18, str(round(100 / bins * at))))
     parts.append(_text("mid soft", left + (WIDTH - left) / 2, bottom + 38, across))
@@ -164,7 +181,9 @@ def distribution(
         for at, count in enumerate(counts):
             size = count / high * (bottom - top)
             said = f"{label}, {100 / bins * at:.0f} to {100 / bins * (at + 1):.0f}: {count}"
-            parts.append(_bar(number, left + wide * at + 4 + bar * number, bottom - size, bar - 1, size, said))
+            parts.append(
+                _bar(number, left + wide * at + 4 + bar * number, bottom - size, bar - 1, size, said)
+            )
     return _plot(name, title, note, bottom + 46, parts)
 
 
@@ -221,7 +240,9 @@ def stacked(
 def _amount(value: float) -> str:
     if value >= 1_000_000:
         return f"{value / 1_000_000:.1f} M"
-    return f"{value / 1_000:.1f} k" if value >= 10_000 else f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+    return (
+        f"{value / 1_000:.1f} k" if value >= 10_000 else f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+    )
 
 
 def _nice(most: int) -> int:
@@ -272,7 +293,12 @@ def _mark(number: int, x: float, y: float) -> Markup:
         return _format('<circle class="mark s{}" cx="{}" cy="{}" r="4.5"/>', number, x, y)
     if number % 3 == 1:
         return _format('<path class="mark s{}" d="M{} {}l5 5l-5 5l-5 -5z"/>', number, x, round(y - 5, 1))
-    return _format('<rect class="mark s{}" x="{}" y="{}" width="8" height="8"/>', number, round(x - 4, 1), round(y - 4, 1))
+    return _format(
+        '<rect class="mark s{}" x="{}" y="{}" width="8" height="8"/>',
+        number,
+        round(x - 4, 1),
+        round(y - 4, 1),
+    )
 
 
 def _bar(number: int, x: float, y: float, wide: float, high: float, said: str) -> Markup:

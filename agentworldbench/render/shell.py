@@ -59,9 +59,7 @@ class Site:
         return _rendered(self._environment, name, title, _policy("'self'", "'self'"), {"root": root} | values)
 
 
-def _rendered(
-    environment: Environment, name: str, title: str, policy: str, values: Mapping[str, Any]
-) -> str:
+def _rendered(environment: Environment, name: str, title: str, policy: str, values: Mapping[str, Any]) -> str:
     template = environment.get_template(f"{name}.html")
     return template.render(title=shown(title), policy=policy, version=__version__, **values)
 

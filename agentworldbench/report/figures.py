@@ -15,7 +15,17 @@ from typing import Final
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.plots import Plot, Series, Value, bubbles, distribution, grid, intervals, stacked, trend
+from agentworldbench.render.plots import (
+    Plot,
+    Series,
+    Value,
+    bubbles,
+    distribution,
+    grid,
+    intervals,
+    stacked,
+    trend,
+)
 from agentworldbench.report.contents import Line
 from agentworldbench.report.gather import Opened
 from agentworldbench.stats.intervals import Interval, Intervals, clustered
@@ -39,7 +49,15 @@ def plots(opened: Opened, lines: Sequence[Line]) -> list[Plot]:
     found += [_profile(opened, at, judge) for at, judge in enumerate(results.judges[:_JUDGES])]
     series = _series(opened)
     found.append(
-        _trend("turns", "Score by turn", "How deep in its trajectory the predicted turn stands.", "Turn", lines, _turn_bins(lines), series)
+        _trend(
+            "turns",
+            "Score by turn",
+            "How deep in its trajectory the predicted turn stands.",
+            "Turn",
+            lines,
+            _turn_bins(lines),
+            series,
+        )
     )
     found.append(
         _trend(
@@ -65,19 +83,27 @@ def _domains(opened: Opened) -> Plot:
         policy = _headline(judge)
         macro: Scores = getattr(judge, f"macro_{policy}")
         values = [
-            *(_value(getattr(one, policy)["total"], one.intervals, policy) for one in map(judge.domains.__getitem__, domains)),
+            *(
+                _value(getattr(one, policy)["total"], one.intervals, policy)
+                for one in map(judge.domains.__getitem__, domains)
+            ),
             _value(macro["total"], judge.macro_intervals, policy),
         ]
         series.append(Series(f"Judge {name}" if len(results.judges) > 1 else "Judge", tuple(values)))
     rules, policy = results.rules, results.policy
     scores = [
-        *(_value(getattr(rules.score[name], policy), rules.intervals.get(name, Intervals()), policy, 100) for name in domains),
+        *(
+            _value(getattr(rules.score[name], policy), rules.intervals.get(name, Intervals()), policy, 100)
+            for name in domains
+        ),
         _value(getattr(rules.macro["rule_score"], policy), rules.macro_intervals, policy, 100),
     ]
     series.append(Series(RULES, tuple(scores)))
     policies = {_headline(judge) for judge in results.judges} | {policy}
     note = f"Policy {' and '.join(sorted(policies))}; bars are 95 % intervals over trajectories. Judge and rules measure different things."
-    return intervals("domains", "Scores by domain", note, [*map(domain_name, domains), "Overall, macro"], series)
+    return intervals(
+        "domains", "Scores by domain", note, [*map(domain_name, domains), "Overall, macro"], series
+    )
 
 
 def _value(value: float | None, of: Intervals, policy: str, scale: float = 1) -> Value | None:
@@ -93,7 +119,10 @@ def _profile(opened: Opened, at: int, judge: JudgeResults) -> Plot:
     policy = _headline(judge)
     columns = ("total", *DIMENSIONS)
     rows = [*map(domain_name, judge.domains), "Overall, macro"]
-    scores: list[Scores] = [*(getattr(one, policy) for one in judge.domains.values()), getattr(judge, f"macro_{policy}")]
+    scores: list[Scores] = [
+        *(getattr(one, policy) for one in judge.domains.values()),
+        getattr(judge, f"macro_{policy}"),
+    ]
     several = len(opened.results.judges) > 1
     return grid(
         f"profile-{at + 1}" if several else "profile",
@@ -112,7 +141,10 @@ def _series(opened: Opened) -> list[tuple[str, Callable[[Line], float | None]]]:
         return lambda line: line.scores[at]
 
     several = len(opened.run.judges) > 1
-    judges = [(f"Judge {name}" if several else "Judge", of_judge(at)) for at, name in enumerate(opened.judge_names[:_JUDGES])]
+    judges = [
+        (f"Judge {name}" if several else "Judge", of_judge(at))
+        for at, name in enumerate(opened.judge_names[:_JUDGES])
+    ]
     return [*judges, (RULES, lambda line: line.rule)]
 
 
@@ -164,17 +196,25 @@ def _place(score: float) -> int:
     return max(0, min(_BINS - 1, int(score * _BINS / 100)))
 
 
-def _distribution(lines: Sequence[Line], series: Sequence[tuple[str, Callable[[Line], float | None]]]) -> Plot:
+def _distribution(
+    lines: Sequence[Line], series: Sequence[tuple[str, Callable[[Line], float | None]]]
+) -> Plot:
     made = []
     for label, of in series:
         counts = Counter(_place(score) for line in lines if (score := of(line)) is not None)
         made.append((label, [counts[at] for at in range(_BINS)]))
-    return distribution("distribution", "Distribution", "How many predictions have which score.", "Score", made)
+    return distribution(
+        "distribution", "Distribution", "How many predictions have which score.", "Score", made
+    )
 
 
 def _against(opened: Opened, lines: Sequence[Line]) -> Iterator[Plot]:
     for at, name in enumerate(opened.judge_names[:_JUDGES]):
-        scored = [(line.rule, score) for line in lines if line.rule is not None and (score := line.scores[at]) is not None]
+        scored = [
+            (line.rule, score)
+            for line in lines
+            if line.rule is not None and (score := line.scores[at]) is not None
+        ]
         if scored:
             counts = Counter((round(rule / 5) * 5, round(score / 5) * 5) for rule, score in scored)
             several = len(opened.run.judges) > 1
@@ -192,18 +232,31 @@ def _costs(opened: Opened) -> Iterator[Plot]:
     """USD by domain where all of it is known, else tokens where any are."""
     results = opened.results
     stages = [("Predictions", results.predictions.spent, results.predictions.spent_by_domain)]
-    stages += [(f"Verdicts of {name}", one.spent, one.spent_by_domain) for name, one in zip(opened.judge_names, results.judges, strict=True)]
+    stages += [
+        (f"Verdicts of {name}", one.spent, one.spent_by_domain)
+        for name, one in zip(opened.judge_names, results.judges, strict=True)
+    ]
     if len(stages) == 2:
         stages[1] = ("Verdicts", *stages[1][1:])
     domains = list(results.predictions.samples)
     rows = [domain_name(name) for name in domains]
     known = all(spent.cost_usd is not None for _, spent, _ in stages)
     if known and any(spent.cost_usd for _, spent, _ in stages):
-        amounts = [(label, [(by[name].cost_usd or 0.0) if name in by else 0.0 for name in domains]) for label, _, by in stages]
+        amounts = [
+            (label, [(by[name].cost_usd or 0.0) if name in by else 0.0 for name in domains])
+            for label, _, by in stages
+        ]
         yield stacked("cost", "Cost", "USD by domain, all attempts.", "USD", rows, amounts[:4])
     elif _tokens(results):
         amounts = [(label, [float(_sum(by.get(name))) for name in domains]) for label, _, by in stages]
-        yield stacked("tokens", "Tokens", "Tokens of prompts and answers by domain, all attempts; not all prices are known.", "tokens", rows, amounts[:4])
+        yield stacked(
+            "tokens",
+            "Tokens",
+            "Tokens of prompts and answers by domain, all attempts; not all prices are known.",
+            "tokens",
+            rows,
+            amounts[:4],
+        )
 
 
 def _sum(spent: object) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from agentworldbench.prompts import action_text, predict_messages
 from agentworldbench.records import Sample
 from agentworldbench.render.diff import visible
+from agentworldbench.render.sample import unfenced
 from agentworldbench.report.contents import HistoryView
 from agentworldbench.report.names import trajectory_name
 from agentworldbench.task import Task
@@ -36,7 +37,9 @@ class Trajectory:
         if len(messages) == 1:
             return None
         places = []
-        for number, (prompt, response) in enumerate(zip(sample.prompts[:-1], sample.responses[:-1], strict=True)):
+        for number, (prompt, response) in enumerate(
+            zip(sample.prompts[:-1], sample.responses[:-1], strict=True)
+        ):
             key = (number, prompt, response)
             if key not in self._places:
                 self._places[key] = len(self._turns)
@@ -52,7 +55,7 @@ class Trajectory:
 
 def _said(prompt: str, task: Task, first: bool) -> str:
     """The action of a turn; of the first turn all its text, because the task stands in it."""
-    return prompt if first else action_text(prompt, task)
+    return prompt if first else unfenced(action_text(prompt, task))
 
 
 def _observed(response: str, task: Task) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from agentworldbench.prompts import action_text
 from agentworldbench.render.diff import visible
 from agentworldbench.render.names import domain_name
+from agentworldbench.render.sample import unfenced
 from agentworldbench.report.contents import Line
 from agentworldbench.report.gather import Given, Item, Opened
 from agentworldbench.report.history import assigned
@@ -62,14 +63,18 @@ def _failure(some: Sequence[Given]) -> str | None:
 
 def short_action(item: Item) -> str:
     """The beginning of the action on one line, without the fence around it."""
-    lines = [line for line in action_text(item.sample.action, item.task).split("\n") if not line.startswith("```")]
-    text = " ".join(" ".join(lines).split())
+    text = " ".join(unfenced(action_text(item.sample.action, item.task)).split())
     return visible(text if len(text) <= _SHORT_ACTION else text[:_SHORT_ACTION] + "…")
 
 
 def search_text(item: Item) -> str:
     """What a search looks through: id, action, what judges said, the beginning of the prediction."""
-    said = [text for one in item.given if one.verdict for text in (*one.verdict.strengths, *one.verdict.weaknesses)]
+    said = [
+        text
+        for one in item.given
+        if one.verdict
+        for text in (*one.verdict.strengths, *one.verdict.weaknesses)
+    ]
     action = action_text(item.sample.action, item.task)[:SEARCHED_ACTION]
     observation = (item.shown[0] or "")[:SEARCHED_PREDICTION]
     return "\n".join((item.ref.id, action, *dict.fromkeys(said), observation)).lower()

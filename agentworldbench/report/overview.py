@@ -24,7 +24,9 @@ from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import JudgeResults, Scores
 
 
-def overview(opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot], picture_kinds: Sequence[str]) -> Overview:
+def overview(
+    opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot], picture_kinds: Sequence[str]
+) -> Overview:
     """The first page of a run; `picture_kinds` are the files that stand beside each plot."""
     results = opened.results
     first, *details = [*run_tables(results), *cost_tables(results)]
@@ -82,17 +84,27 @@ def _facts(opened: Opened) -> Iterator[tuple[str, str]]:
     data = results.predict.data
     asked = sum(results.predictions.samples.values())
     yield "Data", " ".join(filter(None, (data.name, data.repository, data.revision)))
-    yield "Predictions", f"{sum(results.predictions.predicted.values()):,} of {asked:,}, coverage {_coverage(opened)}"
+    yield (
+        "Predictions",
+        f"{sum(results.predictions.predicted.values()):,} of {asked:,}, coverage {_coverage(opened)}",
+    )
     yield "Failures", _failures(opened)
     if run.epochs > 1:
         yield "Epochs", str(run.epochs)
     for name, judge in zip(opened.judge_names, results.judges, strict=True):
-        sampling = ", ".join(f"{key} {value}" for key, value in judge.judge.sampling.items() if value != "server default")
-        yield f"Judge {name}", f"protocol {judge.judge.protocol}, {judge.judge.parse} reading; {sampling}; digest {judge.judge.digest}"
+        sampling = ", ".join(
+            f"{key} {value}" for key, value in judge.judge.sampling.items() if value != "server default"
+        )
+        yield (
+            f"Judge {name}",
+            f"protocol {judge.judge.protocol}, {judge.judge.parse} reading; {sampling}; digest {judge.judge.digest}",
+        )
     yield "Cost", _cost(opened)
     yield "Time", _time(opened)
     last = run.sessions[-1]
-    commit = f", commit {last.git_commit[:12]}{' (changed)' if last.git_dirty else ''}" if last.git_commit else ""
+    commit = (
+        f", commit {last.git_commit[:12]}{' (changed)' if last.git_dirty else ''}" if last.git_commit else ""
+    )
     yield "Harness", f"awb {last.harness}{commit}; results made by awb {results.made_by} at {results.made_at}"
 
 
@@ -112,7 +124,10 @@ def _failures(opened: Opened) -> str:
 
 def _cost(opened: Opened) -> str:
     stages = [("predictions", opened.results.predictions.spent)]
-    stages += [(f"verdicts of {name}", one.spent) for name, one in zip(opened.judge_names, opened.results.judges, strict=True)]
+    stages += [
+        (f"verdicts of {name}", one.spent)
+        for name, one in zip(opened.judge_names, opened.results.judges, strict=True)
+    ]
     return "; ".join(f"{name} {_usd(spent)}" for name, spent in stages)
 
 

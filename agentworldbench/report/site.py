@@ -48,14 +48,17 @@ Told = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Built:
-    """A finished report: its first page, how many pages of samples it has, and whether plots stand there as PNG too."""
+    """A finished report: its first page, how many pages of samples and plots it has, and whether these are PNG too."""
 
     index: Path
     pages: int
+    plots: int
     pictures: bool
 
 
-def build_report(path: Path, output: Path, data: str | None = None, told: Told = lambda done, total: None) -> Built:
+def build_report(
+    path: Path, output: Path, data: str | None = None, told: Told = lambda done, total: None
+) -> Built:
     """Make the report of the run at `path` in the folder `output`, in place of an older report there.
 
     Raises ConfigError where the run has no results or `output` is not a report, DataError where the data are not
@@ -67,13 +70,13 @@ def build_report(path: Path, output: Path, data: str | None = None, told: Told =
     try:
         for folder in (making, making / SAMPLES, making / TRAJECTORIES, making / PLOTS):
             folder.mkdir(parents=True)
-        built = _Builder(opened, making, told).build()
+        made = _Builder(opened, making, told).build()
         _put_in_place(making, output)
     except OSError as problem:
         raise StoreError(f"{problem.filename or output}: cannot be written ({problem.strerror})") from problem
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    return Built(output / "index.html", built, can_make_png())
+    return Built(output / "index.html", made.pages, len(made.plots), can_make_png())
 
 
 def check_output(output: Path) -> None:
@@ -81,7 +84,9 @@ def check_output(output: Path) -> None:
     if output.exists() and not output.is_dir():
         raise ConfigError(f"--output {output}: is a file; name a folder")
     if output.is_dir() and any(output.iterdir()) and not (output / MANIFEST).is_file():
-        raise ConfigError(f"--output {output}: holds files but no report; name an empty folder or an older report")
+        raise ConfigError(
+            f"--output {output}: holds files but no report; name an empty folder or an older report"
+        )
 
 
 def _put_in_place(making: Path, output: Path) -> None:
@@ -100,8 +105,8 @@ class _Builder:
     lines: dict[str, Line] = field(default_factory=dict)
     actions: dict[str, str] = field(default_factory=dict)
 
-    def build(self) -> int:
-        """Write everything; returns how many pages of samples there are."""
+    def build(self) -> Manifest:
+        """Write everything."""
         self._site = Site(asset("reports", "templates"), ["plots"])
         self._order = [(ref, epoch) for ref in self._refs for epoch in range(1, self.opened.run.epochs + 1)]
         self._places = {page_name(ref.id, epoch): at for at, (ref, epoch) in enumerate(self._order)}
@@ -116,8 +121,9 @@ class _Builder:
         drawn = plots(self.opened, lines)
         self._pictures(drawn)
         self._pages(lines, drawn)
-        self._write(MANIFEST, self._manifest(len(lines), trajectories, drawn).model_dump_json(indent=2) + "\n")
-        return len(lines)
+        manifest = self._manifest(len(lines), trajectories, drawn)
+        self._write(MANIFEST, manifest.model_dump_json(indent=2) + "\n")
+        return manifest
 
     @property
     def _refs(self) -> tuple[SampleRef, ...]:
@@ -126,13 +132,19 @@ class _Builder:
     def _trajectory(self, refs: Sequence[SampleRef], searched: dict[str, str]) -> None:
         """The pages of one trajectory's samples, and the file of its turns."""
         trajectory = Trajectory(refs[0].domain, refs[0].cluster)
-        same = [Neighbour(page_name(ref.id), f"turn {ref.turn_idx}") for ref in sorted(refs, key=lambda ref: ref.turn_idx)]
+        same = [
+            Neighbour(page_name(ref.id), f"turn {ref.turn_idx}")
+            for ref in sorted(refs, key=lambda ref: ref.turn_idx)
+        ]
         for item in self.opened.items(refs):
             name = page_name(item.ref.id, item.epoch)
             history = trajectory.add(item.sample, item.task)
             view = sample_view(self.opened, item, history, self._around(name), same if len(same) > 1 else [])
             title = f"{item.ref.id} · {self.opened.results.model}"
-            self._write(f"{SAMPLES}/{name}.html", self._page("sample", title, "../", view=view, model=self.opened.results.model))
+            self._write(
+                f"{SAMPLES}/{name}.html",
+                self._page("sample", title, "../", view=view, model=self.opened.results.model),
+            )
             self._note(name, item, searched)
         self._write(f"{TRAJECTORIES}/{trajectory.name}.js", trajectory.script())
 

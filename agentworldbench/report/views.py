@@ -7,7 +7,6 @@ take as HTML, so that a page stays under 300 KB whatever a model wrote; how much
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,6 +17,7 @@ from agentworldbench.render.decoded import decoded
 from agentworldbench.render.diff import beginning, difference
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.nodes import NodeRow, node_rows
+from agentworldbench.render.sample import unfenced
 from agentworldbench.render.table import points
 from agentworldbench.report.contents import HistoryView, MetricView, Neighbour, SampleView, Text, VerdictView
 from agentworldbench.report.gather import Given, Item, Opened
@@ -34,8 +34,6 @@ REPLIES_BYTES: Final = 40_000
 REAL_BYTES: Final = 60_000
 SAID: Final = 600
 """Characters of a judge's sentence."""
-_FENCED: Final = re.compile(r"\A```[^\n]*\n(.*)\n```\Z", re.DOTALL)
-"""An action inside a code fence of its own."""
 
 
 def sample_view(
@@ -48,7 +46,9 @@ def sample_view(
     """The page of one prediction."""
     observation, reading = item.shown
     real = reference_observation(item.sample, item.task)
-    mine, theirs, apart = (observation or "", real, False) if observation is None else _sides(observation, real)
+    mine, theirs, apart = (
+        (observation or "", real, False) if observation is None else _sides(observation, real)
+    )
     prediction = item.prediction
     return SampleView(
         sample_id=item.ref.id,
@@ -59,7 +59,7 @@ def sample_view(
         epoch=item.epoch,
         score=tuple(_top(opened, item)),
         failure=_failure(prediction),
-        action=cut(_FENCED.sub(r"\1", action_text(item.sample.action, item.task)), ACTION_BYTES),
+        action=cut(unfenced(action_text(item.sample.action, item.task)), ACTION_BYTES),
         history=history,
         difference=None if observation is None else difference(mine, theirs),
         taken_apart=apart,
@@ -107,7 +107,9 @@ def _top(opened: Opened, item: Item) -> Iterator[tuple[str, str]]:
     for judge, name in zip(opened.run.judges, opened.judge_names, strict=True):
         for one in item.of_judge(judge):
             label = f"{name}, repeat {one.repeat}" if opened.run.repeats.get(judge.digest, 1) > 1 else name
-            said = points(one.score) if one.score is not None else one.head.kind.replace("_", " ") or "no value"
+            said = (
+                points(one.score) if one.score is not None else one.head.kind.replace("_", " ") or "no value"
+            )
             yield label, said
     if item.metrics is not None:
         yield "Rule score", points(item.rule)
@@ -145,7 +147,9 @@ def _verdicts(opened: Opened, item: Item) -> Iterator[VerdictView]:
             repeat=one.repeat,
             score=one.score,
             values=tuple((name, values.get(name)) for name in DIMENSIONS),
-            failure=None if one.head.values is not None else f"{one.head.kind.replace('_', ' ')}: {one.head.message}",
+            failure=None
+            if one.head.values is not None
+            else f"{one.head.kind.replace('_', ' ')}: {one.head.message}",
             other_reading=_other(one),
             said=tuple(
                 (kind, text[:SAID])
@@ -222,7 +226,7 @@ def _asked(record: Asked, price: Price | None) -> Iterator[tuple[str, str]]:
     known = {
         "Tokens": said,
         "Cost, USD": "unknown" if cost.unknown else dollars(cost.usd),
-        "Seconds": "" if record.seconds is None else f"{record.seconds:.1f}",
+        "Seconds": "" if record.seconds is None else f"{record.seconds:.2f}",
         "Finish reason": record.finish_reason or "",
         "Longest answer asked for, tokens": "" if record.max_tokens is None else f"{record.max_tokens:,}",
         "Failed attempts before": str(failed) if failed else "",
@@ -234,4 +238,3 @@ def _asked(record: Asked, price: Price | None) -> Iterator[tuple[str, str]]:
     if isinstance(record, Verdict) and record.system_sha256:
         known["System prompt, SHA-256"] = record.system_sha256
     yield from ((name, text) for name, text in known.items() if text)
-

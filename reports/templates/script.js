@@ -201,44 +201,39 @@ function texts(node) {
   return found;
 }
 
-function showBlanks(node, on) {
-  if (!on) {
-    for (const mark of node.querySelectorAll(".blank")) mark.replaceWith(mark.dataset.was);
-    node.normalize();
-    return;
-  }
+// Marks put into texts, and taken out again: `data-was` of a mark holds the text that it stands for.
+
+function unmark(node, kind) {
+  for (const mark of node.querySelectorAll(`.${kind}`)) mark.replaceWith(mark.dataset.was);
+  node.normalize();
+}
+
+function mark(node, made) {
   for (const text of texts(node)) {
-    if (text.parentElement.closest(".heads, .skip-note") || !/[ \t\u00a0]/.test(text.data) || !text.parentElement.closest("span, pre")) continue;
-    const parts = text.data.split(/([ \t\u00a0])/).filter(Boolean);
-    text.replaceWith(...parts.map((part) => {
-      const sign = { " ": "·", "\t": "→\t", "\u00a0": "⍽" }[part];
-      return sign ? make("span", { class: "blank", "data-was": part }, sign) : part;
-    }));
+    const parts = text.parentElement.closest(".heads, .skip-note") ? null : made(text.data);
+    if (parts) text.replaceWith(...parts);
   }
 }
 
-function paint(node, on) {
+function blanks(text) {
+  if (!/[ \t\u00a0]/.test(text)) return null;
+  const signs = { " ": "·", "\t": "→\t", "\u00a0": "⍽" };
+  return text.split(/([ \t\u00a0])/).filter(Boolean).map((part) => (signs[part] ? make("span", { class: "blank", "data-was": part }, signs[part]) : part));
+}
+
+function painted(text) {
   // Escape sequences that set colours, as colours; all others are left out of sight.
-  if (!on) {
-    for (const held of node.querySelectorAll("[data-plain]")) {
-      held.textContent = held.dataset.plain;
-      held.removeAttribute("data-plain");
+  if (!text.includes("␛[")) return null;
+  const parts = text.split(/␛\[([\d;]*)([A-Za-z])/);
+  const whole = make("span", { class: "painted", "data-was": text }, parts[0]);
+  let set = [];
+  for (let at = 1; at < parts.length; at += 3) {
+    if (parts[at + 1] === "m") {
+      for (const code of (parts[at] || "0").split(";").map(Number)) set = code === 0 ? [] : [...set, code];
     }
-    return;
+    whole.append(set.length ? make("b", { class: set.map((code) => `sgr-${code}`).join(" ") }, parts[at + 2]) : parts[at + 2]);
   }
-  for (const held of node.querySelectorAll("span:not(.blank)")) {
-    if (!held.textContent.includes("␛[") || held.querySelector("span")) continue;
-    held.dataset.plain = held.textContent;
-    let set = [];
-    const parts = held.textContent.split(/␛\[([\d;]*)([A-Za-z])/);
-    held.replaceChildren(parts[0]);
-    for (let at = 1; at < parts.length; at += 3) {
-      if (parts[at + 1] === "m") {
-        for (const code of (parts[at] || "0").split(";").map(Number)) set = code === 0 ? [] : [...set, code];
-      }
-      held.append(set.length ? make("b", { class: set.map((code) => `sgr-${code}`).join(" ") }, parts[at + 2]) : parts[at + 2]);
-    }
-  }
+  return [whole];
 }
 
 function startDiff(diff) {
@@ -271,8 +266,16 @@ function startDiff(diff) {
   };
   for (const [name, button] of Object.entries(modes)) button.addEventListener("click", () => show(name));
   toggle("only", (on) => diff.classList.toggle("only", on));
-  toggle("blanks", (on) => showBlanks(diff, on));
-  toggle("colours", (on) => paint(diff, on));
+  const marks = { blank: false, painted: false };
+  const remark = (kind, on) => {
+    // Colours are found in texts without other marks, so all are made anew.
+    marks[kind] = on;
+    for (const one of ["blank", "painted"]) unmark(diff, one);
+    if (marks.painted) mark(diff, painted);
+    if (marks.blank) mark(diff, blanks);
+  };
+  toggle("blanks", (on) => remark("blank", on));
+  toggle("colours", (on) => remark("painted", on));
 }
 
 function folded(value, key, depth) {
@@ -312,8 +315,9 @@ function startHistory(box) {
     try {
       const { system, turns } = await load(box.dataset.file, "history");
       const text = (name, held) => make("pre", { class: "text", tabindex: "0", role: "region", "aria-label": name }, held);
-      const parts = system ? [make("details", {}, make("summary", {}, `System prompt, ${system.length.toLocaleString("en")} characters`), text("System prompt", system))] : [];
-      box.dataset.turns.split(",").filter(Boolean).forEach((at, number) => {
+      const steps = box.dataset.turns.split(",").filter(Boolean);
+      const parts = !steps.length ? [text("System prompt", system)] : system ? [make("details", {}, make("summary", {}, `System prompt, ${system.length.toLocaleString("en")} characters`), text("System prompt", system))] : [];
+      steps.forEach((at, number) => {
         const [said, observed] = turns[Number(at)];
         parts.push(make("h3", {}, `Turn ${number + 1}`), text(`Turn ${number + 1}: action`, said));
         parts.push(make("details", {}, make("summary", {}, `Observation, ${observed.length.toLocaleString("en")} characters`), text(`Turn ${number + 1}: observation`, observed)));

@@ -21,7 +21,16 @@ from tests.helpers.whole_runs import prompt_hash
 from tools.damage import OPERATORS, Scene, scenes
 
 _TEXTS = re.compile(r"(?s)begin: (predicted|reference) observation\]\]\n(.*?)\n\[\[OBS-[0-9a-f]{20} end\]\]")
-_DAMAGES = ("", "wrong_number", "dropped_line", "wrong_number", "stale_copy", "", "wrong_status", "another_observation")
+_DAMAGES = (
+    "",
+    "wrong_number",
+    "dropped_line",
+    "wrong_number",
+    "stale_copy",
+    "",
+    "wrong_status",
+    "another_observation",
+)
 
 
 class PlayedWorld:
@@ -37,13 +46,17 @@ class PlayedWorld:
     def __call__(self, call: ChatCall) -> Reply:
         number = int(call.key[:8], 16)
         if call.model == "judge":
-            return Reply(content="No verdict today." if self._failures and number % 41 == 0 else _verdict(call, number))
+            return Reply(
+                content="No verdict today." if self._failures and number % 41 == 0 else _verdict(call, number)
+            )
         if self._failures and number % 23 == 0:
             return Reply(content="", finish_reason="stop")
         if self._failures and number % 29 == 0:
             return Reply(content="<predicted_observation>\nand so on, and", finish_reason="length")
         text = self._replies[prompt_hash(call)]
-        return Reply(content=f"The environment answers.\n<predicted_observation>\n{text}\n</predicted_observation>")
+        return Reply(
+            content=f"The environment answers.\n<predicted_observation>\n{text}\n</predicted_observation>"
+        )
 
 
 def _scenes() -> Iterable[Scene]:
@@ -69,4 +82,6 @@ def _verdict(call: ChatCall, number: int) -> str:
         "weaknesses": ["A value differs from the real one."] if near < 1 else [],
         "scores": scores,
     }
-    return f"Compared line by line.\n\n<final_evaluation>\n{json.dumps(verdict, indent=1)}\n</final_evaluation>"
+    return (
+        f"Compared line by line.\n\n<final_evaluation>\n{json.dumps(verdict, indent=1)}\n</final_evaluation>"
+    )

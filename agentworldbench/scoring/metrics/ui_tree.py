@@ -63,7 +63,11 @@ def screens(facts: Facts, prediction: str) -> tuple[Screen | None, Screen, Scree
     """The screen before the action, the predicted and the real one, as the metrics read them; None where the
     reference or the prediction is of no known form."""
     predicted = None if _reader(facts) is None else _predicted(facts, prediction)
-    return None if predicted is None or isinstance(predicted, Unparsable) else (_before(facts), predicted, _reference(facts))
+    return (
+        None
+        if predicted is None or isinstance(predicted, Unparsable)
+        else (_before(facts), predicted, _reference(facts))
+    )
 
 
 def nodes_changed(facts: Facts) -> bool:
