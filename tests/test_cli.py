@@ -254,6 +254,7 @@ def words_of(text: str) -> list[str]:
         "data info",
         "data show",
         "leaderboard show",
+        "report",
         "runs list",
         "runs merge",
         "runs conflicts",

@@ -207,7 +207,7 @@ def bubbles(
     parts.append(_path("even", f"M{x(0):.1f} {y(0):.1f}L{x(100):.1f} {y(100):.1f}"))
     most = max((count for *_, count in places), default=1)
     for one, other, count in sorted(places, key=lambda place: -place[2]):
-        said = f"{across} about {one:.0f}, {upwards.lower()} about {other:.0f}: {count}"
+        said = shown(f"{across} about {one:.0f}, {upwards.lower()} about {other:.0f}: {count}")
         parts.append(
             _format(
                 '<circle class="bubble" cx="{}" cy="{}" r="{}"><title>{}</title></circle>',

@@ -47,7 +47,7 @@ class PlayedWorld:
         number = int(call.key[:8], 16)
         if call.model == "judge":
             return Reply(
-                content="No verdict today." if self._failures and number % 41 == 0 else _verdict(call, number)
+                content="No verdict today." if self._failures and number % 19 == 0 else _verdict(call, number)
             )
         if self._failures and number % 23 == 0:
             return Reply(content="", finish_reason="stop")
