@@ -36,7 +36,16 @@ def run(folder: Path, share: float) -> int:
     if (folder / "run" / "results.json").exists():
         return sum(1 for _ in replies.open("rb"))
     rows = prepare(data, replies, share)
-    asked = ["--model", f"replay/{replies}", "--data", str(data), "--output", str(folder / "run"), "--display", "none"]
+    asked = [
+        "--model",
+        f"replay/{replies}",
+        "--data",
+        str(data),
+        "--output",
+        str(folder / "run"),
+        "--display",
+        "none",
+    ]
     with scripted_server() as url:
         judge = ["--judge", "openai-api/judge", "--judge-base-url", url]
         subprocess.run([*AWB, "run", *asked, *judge], check=True, stdout=subprocess.DEVNULL)
@@ -45,8 +54,16 @@ def run(folder: Path, share: float) -> int:
 
 def sizes(report: Path) -> Iterator[tuple[str, int, int | None]]:
     """Name, bytes and the most bytes allowed of what is loaded at once."""
-    yield "first page with style and script", sum((report / name).stat().st_size for name in ("index.html", "style.css", "script.js", "theme.js")), FIRST
-    yield "largest page of a sample", max(path.stat().st_size for path in (report / "samples").iterdir()), PAGE
+    yield (
+        "first page with style and script",
+        sum((report / name).stat().st_size for name in ("index.html", "style.css", "script.js", "theme.js")),
+        FIRST,
+    )
+    yield (
+        "largest page of a sample",
+        max(path.stat().st_size for path in (report / "samples").iterdir()),
+        PAGE,
+    )
     yield "list of samples", (report / "list.js").stat().st_size, FIRST
     yield "largest file of a search", max(path.stat().st_size for path in report.glob("search-*.js")), None
     yield "largest trajectory", max(path.stat().st_size for path in (report / "trajectories").iterdir()), None
@@ -76,7 +93,9 @@ def opened(report: Path) -> Iterator[tuple[str, float]]:
 
 def main() -> None:
     """Build, open, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--share", type=float, default=1.0, help="share of the rows (default: all)")
     parser.add_argument("--keep", type=Path, help="folder for data, run and report")
     options = parser.parse_args()

@@ -34,9 +34,7 @@ POLICY = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return played_run(
-        tmp_path_factory.mktemp("played"), tasks=("terminal", "web")
-    )
+    return played_run(tmp_path_factory.mktemp("played"), tasks=("terminal", "web"))
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +193,16 @@ def test_epochs_and_repeats_have_pages_and_verdicts_of_their_own(tmp_path: Path)
     judged = {(one.sample_id, one.epoch) for one in run.verdicts() if one.failure is None}
     some = next(key for key in judged)
     assert "repeat 2" in Page(report / "samples" / f"{page_name(*some)}.html").text
+
+
+def test_the_summary_is_the_overview_in_markdown(run: Run, report: Path) -> None:
+    text = (report / "summary.md").read_text()
+    assert run.results is not None
+    judge = run.results.judges[0]
+    assert text.startswith("# openai-api/world\n")
+    assert f"**Judge openai-api/judge: {points(judge.macro_floor['total'])}**" in text
+    assert text.count("\n| ") == 2 + 2 + 1, "two domains, two averages, one head"
+    assert len(text.splitlines()) < 60
 
 
 # --- names, scripts, the command -----------------------------------------------------------------

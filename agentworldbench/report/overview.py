@@ -1,7 +1,7 @@
-"""The first page: what came out, how sure it is, what it rests on, and what it cost.
+"""The first page: what came out, how sure it is, what it rests on, and what it cost; the same in Markdown.
 
-In: an opened run and the lines of its predictions. Out: an `Overview`. The tables are those that `awb run` prints, so
-that page and terminal never say different things.
+In: an opened run and the lines of its predictions. Out: an `Overview`, and one page of Markdown made of it. The tables
+are those that `awb run` prints, so that page and terminal never say different things.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from agentworldbench.render.cost import cost_tables
 from agentworldbench.render.names import scope
 from agentworldbench.render.plots import Plot
 from agentworldbench.render.results import run_tables
-from agentworldbench.render.table import DASH, percent, points, share
+from agentworldbench.render.sample import shown
+from agentworldbench.render.table import DASH, markdown_cell, percent, points, share
 from agentworldbench.report.contents import Headline, Line, Overview
 from agentworldbench.report.gather import Opened
 from agentworldbench.stats.aggregate import RULE_SCORE
@@ -42,6 +43,26 @@ def overview(
         picture_kinds=tuple(picture_kinds),
         samples=len(lines),
     )
+
+
+def summary(view: Overview) -> str:
+    """The first page as Markdown for notes and pull requests: headlines, warnings, facts, scores by domain."""
+    headlines = [
+        f"- **{_plain(one.name)}: {one.number}** ({one.interval}); {_plain(one.rests_on)}"
+        for one in view.headlines
+    ]
+    parts = [[f"# {_plain(view.model)}", "", _plain(view.scope)], headlines]
+    if view.warnings:
+        parts.append(
+            ["What may have changed the numbers:", "", *(f"- {_plain(one)}" for one in view.warnings)]
+        )
+    parts.append([f"- {_plain(name)}: {_plain(text)}" for name, text in view.facts])
+    parts += [[table.to_markdown().rstrip()] for table in view.scores]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _plain(text: str) -> str:
+    return markdown_cell(shown(text))
 
 
 def _headlines(opened: Opened) -> Iterator[Headline]:

@@ -1,15 +1,8 @@
-"""A report: a folder of pages about one run, which opens from a disk and asks no network.
+"""A report: a folder of pages about one run, which opens from a disk and asks no network (docs/reports.md lists the files).
 
 In: a run directory. Out: the folder, put in place when it is whole, so that a report that was there before stays until
 then. Trajectory after trajectory is read, shown and forgotten: what stays in memory is a `Line` of each prediction and
 one domain's search texts. What is too large for a page stands in script files that only assign JSON.
-
-    index.html, samples.html          the overview, and the list of samples
-    samples/<sample>.html             one page each prediction: `names.page_name`, a permalink
-    trajectories/<trajectory>.js      turns before an action, once for all samples of a trajectory
-    list.js, search-<domain>.js       what the list shows, and what a search looks through
-    plots/<name>.svg, .png            every plot for papers
-    report.json                       the `Manifest`
 """
 
 from __future__ import annotations
@@ -34,7 +27,7 @@ from agentworldbench.report.gather import Item, Opened, open_run
 from agentworldbench.report.history import Trajectory
 from agentworldbench.report.lines import line_of, list_script, search_script, search_text, short_action
 from agentworldbench.report.names import SAMPLES, TRAJECTORIES, page_name
-from agentworldbench.report.overview import overview
+from agentworldbench.report.overview import overview, summary
 from agentworldbench.report.views import sample_view
 from agentworldbench.resources import asset
 from agentworldbench.stats.aggregate import by_domain
@@ -174,6 +167,7 @@ class _Builder:
         model = self.opened.results.model
         kinds = ("svg", "png") if can_make_png() else ("svg",)
         first = overview(self.opened, lines, drawn, kinds)
+        self._write("summary.md", summary(first))
         self._write("index.html", self._page("overview", f"Report of {model}", view=first, model=model))
         self._write("list.js", list_script(self.opened, lines, self.actions))
         self._write("samples.html", self._page("list", f"Samples of {model}", model=model, count=len(lines)))

@@ -1,7 +1,8 @@
 """A run that is good to look at and to break pages with, and what HTML it became.
 
 `played_run(folder)` evaluates the bundled data of some domains with `PlayedWorld`; one prediction of a terminal is hostile
-and longer than a page may be. `Page` is a page as its HTML says: elements with attributes, and the text in them.
+and longer than a page may be. `Page` is a page as its HTML says: elements with attributes, and the text in them. The functions below act in a browser and wait for what its
+page says, never for time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentworldbench.run import Run, evaluate
+from tests.helpers.chromium import Chromium
 from tests.helpers.played_world import PlayedWorld
 from tests.helpers.scripted_server import ScriptedServer
 from tests.helpers.whole_runs import options
@@ -66,3 +68,38 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self._texts.append(data)
+
+
+# --- in a browser ---------------------------------------------------------------------------------
+
+
+def until(browser: Chromium, condition: str) -> None:
+    """Wait until a page says so; it is asked before each frame."""
+    browser.value(
+        f"new Promise((done) => {{ const look = () => ({condition}) ? done() : requestAnimationFrame(look); look(); }})"
+    )
+
+
+def click(browser: Chromium, selector: str) -> None:
+    browser.value(f"document.querySelector({json.dumps(selector)}).click()")
+
+
+def put(browser: Chromium, **values: str) -> None:
+    """Fill in filters, as somebody would, and wait for the list."""
+    for name, value in values.items():
+        browser.value(f"document.getElementById({json.dumps(name)}).value = {json.dumps(value)}")
+    browser.value(
+        "new Promise((done) => { new MutationObserver(done).observe(document.getElementById('told'), {childList: true});"
+        " document.getElementById('filters').dispatchEvent(new Event('input')); })"
+    )
+
+
+def shown(browser: Chromium) -> list[str]:
+    """Ids of all predictions that fit, in their order."""
+    browser.value(
+        "(() => { const more = document.getElementById('more'); while (!more.hidden) more.click(); })()"
+    )
+    found: list[str] = browser.value(
+        "[...document.querySelectorAll('#rows th a')].map((one) => one.textContent)"
+    )
+    return found
