@@ -136,6 +136,12 @@ class RunConfig(Record):
     judge_repeats: int | None = _option(
         None, "Judge", "Verdicts of each judge on each prediction, averaged. Default: 1, or as many as the run "
         "directory has of that judge.", stages=_JUDGE, ge=1, le=1000)  # fmt: skip
+    panel: Literal["median", "mean", "none"] | None = _option(
+        None, "Judge", "Combine the verdicts of all judges of the run, in each sample; needs two or more. Default: as "
+        "the run directory has it.", stages=_JUDGE)  # fmt: skip
+    min_judges: int | None = _option(
+        None, "Judge", "With --panel: judges that must have a valid verdict on a prediction; with fewer it has no "
+        "score. Default: more than half of them.", stages=_JUDGE, ge=1)  # fmt: skip
     judge_json_schema: bool = _option(
         False, "Judge", "Ask the judge's server for structured output.", "--judge-json-schema", stages=_JUDGE)  # fmt: skip
     judge_extra_body: Parameters = _option(

@@ -28,7 +28,7 @@ from agentworldbench.plan import Plan
 from agentworldbench.prices import Price
 from agentworldbench.prompts import predict_messages, reference_observation
 from agentworldbench.records import Message, Prediction, Record, Sample, SampleRef
-from agentworldbench.resume import continued, epochs_asked, repeats_asked
+from agentworldbench.resume import continued, epochs_asked, judges_and_panel, repeats_asked
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.stats.costs import Amount
 from agentworldbench.store import Store
@@ -71,6 +71,7 @@ def estimate(plan: Plan) -> Estimate:
     store = Store(plan.path)
     # Where the plan begins a run, failures that another configuration has left are set aside.
     run = continued(store, plan)
+    judges_and_panel(store, plan, run)  # refused before anybody is asked to pay
     patience = Patience(retry_failed=plan.config.retry_failed or run is None)
     epochs = epochs_asked(plan.config, run)
     pipeline = Pipeline(

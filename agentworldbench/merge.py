@@ -25,11 +25,12 @@ from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.journal import is_unfinished
 from agentworldbench.outcome import Scoring, make_results, try_own
+from agentworldbench.panels import check_panel
 from agentworldbench.plan import SELECTION_FIELDS, Samples, open_samples
 from agentworldbench.readings import officially_read
 from agentworldbench.records import Prediction, SampleRef, Verdict
 from agentworldbench.resume import differences, grown
-from agentworldbench.run_record import JudgeRecord, RunRecord, SelectionRecord, Session
+from agentworldbench.run_record import JudgeRecord, PanelRule, RunRecord, SelectionRecord, Session
 from agentworldbench.selection import select, united_shards
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, locked_store, open_store
@@ -101,6 +102,8 @@ def merge_runs(
     # So that it does not matter in which order they are named.
     records = dict(sorted(named.items(), key=_age))
     whole = _one_run(records).model_copy(update={"sessions": _sessions(records, output if kept else None)})
+    if whole.judges:
+        check_panel(whole.panel, whole.judges)
     samples, selection = _union(list(records.values()), data)
     try_own(samples, allow_code)
     whole = whole.model_copy(update={"selection": selection})
@@ -157,7 +160,20 @@ def _one_run(records: Mapping[Path, RunRecord]) -> RunRecord:
             digest: max(run.repeats.get(digest, 1) for run in runs)
             for digest in dict.fromkeys(digest for run in runs for digest in run.repeats)
         },
+        panel=_panel(records),
     )
+
+
+def _panel(records: Mapping[Path, RunRecord]) -> PanelRule | None:
+    """The panel of all runs that have one. Raises ConfigError where they have unlike ones."""
+    having = [(path, run.panel) for path, run in records.items() if run.panel]
+    for path, panel in having:
+        if panel != having[0][1]:
+            raise ConfigError(
+                f"{path}: has another panel of judges than {having[0][0]}; `awb score RUN --panel … --min-judges …` "
+                "gives both the same one, --panel none none"
+            )
+    return having[0][1] if having else None
 
 
 def _judges(records: Mapping[Path, RunRecord]) -> list[JudgeRecord]:

@@ -18,10 +18,12 @@ from math import fsum
 from typing import Any, Final
 
 from agentworldbench.errors import Interrupted
+from agentworldbench.panels import panel_results
 from agentworldbench.plan import Samples
 from agentworldbench.prices import Price
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.readings import NOT_RUN, Groups, Outcome, both_readings, reading_of_all
+from agentworldbench.raters import agreements
+from agentworldbench.readings import NOT_RUN, Groups, Outcome, Outcomes, both_readings, reading_of_all
 from agentworldbench.records import Asked, FailureKind, SampleMetrics, Usage
 from agentworldbench.run_record import JudgeRecord, RunRecord
 from agentworldbench.scoring.metrics import score_observation
@@ -85,7 +87,10 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
     primary = {domain: samples.tasks[domain].primary for domain in groups}
     price = run.price(str(run.predict.model["model"]))
     predictions = _prediction_results(store, groups, run, price)
-    judges = tuple(_judge_results(store, groups, run, one) for one in run.judges)
+    judges, outcomes = list[JudgeResults](), dict[str, Outcomes]()
+    for one in run.judges:
+        made, outcomes[one.digest] = _judge_results(store, groups, run, one)
+        judges.append(made)
     results = Results(
         protocol=run.protocol,
         policy=PROTOCOLS[run.protocol].policy,
@@ -96,12 +101,14 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
         complete=_complete(predictions, judges),
         predictions=predictions,
         rules=run_rules(groups, metrics, primary),
-        judges=judges,
+        judges=tuple(judges),
         warnings=tuple(warnings_of(run, predictions, judges)),
         made_by=__version__,
         made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         epochs=run.epochs,
         repeats=run.repeats,
+        panel=panel_results(run, groups, outcomes),
+        agreement=agreements(run, groups, outcomes),
     )
     store.write_metrics(record for some in metrics.values() for record in some)
     store.write_json("results.json", results.model_dump(mode="json"))
@@ -126,7 +133,10 @@ def _metrics(
         return found
 
 
-def _judge_results(store: Store, groups: Groups, run: RunRecord, judge: JudgeRecord) -> JudgeResults:
+def _judge_results(
+    store: Store, groups: Groups, run: RunRecord, judge: JudgeRecord
+) -> tuple[JudgeResults, Outcomes]:
+    """One judge's numbers, and what they were made of by the reading of its protocol."""
     served: set[str] = set()
     notes: Counter[str] = Counter()
     examples: dict[str, str] = {}
@@ -151,7 +161,7 @@ def _judge_results(store: Store, groups: Groups, run: RunRecord, judge: JudgeRec
     every = store.verdicts.every_line()
     lines = (one for one in every if one.judge == judge.digest and one.sample_id in strict)
     spent, domains = spending_by_domain(lines, run.price(judge.model))
-    return JudgeResults(
+    results = JudgeResults(
         judge=judge,
         served=tuple(sorted(served)),
         strict=reading_of_all(groups, strict),
@@ -164,6 +174,7 @@ def _judge_results(store: Store, groups: Groups, run: RunRecord, judge: JudgeRec
         spent_by_domain=domains,
         from_cache=_from_cache(recalled),
     )
+    return results, official if judge.parse == "official" else strict
 
 
 def _prediction_results(

@@ -23,6 +23,7 @@ from agentworldbench.scoring.official_verdict import OfficialVerdict, read_offic
 from agentworldbench.stats.aggregate import (
     block,
     macro,
+    macro_dimension_intervals,
     macro_intervals,
     official_values,
     score_of,
@@ -30,7 +31,7 @@ from agentworldbench.stats.aggregate import (
 )
 from agentworldbench.stats.epochs import SampleEpochs, epochs_block, macro_rerun, sample_epochs
 from agentworldbench.stats.intervals import Intervals
-from agentworldbench.stats.panel import Judged
+from agentworldbench.stats.panel import Judged, Panel
 from agentworldbench.stats.results import Reading
 from agentworldbench.store import Store
 
@@ -150,6 +151,7 @@ def reading(groups: Groups, outcomes: Mapping[str, Outcome]) -> Reading:
         macro_exclude=macro(one.exclude for one in blocks.values()),
         macro_floor=macro(one.floor for one in blocks.values()),
         macro_intervals=macro_intervals(blocks.values()),
+        macro_dimension_intervals=macro_dimension_intervals(blocks.values()),
     )
 
 
@@ -162,17 +164,27 @@ def reading_of_all(groups: Groups, outcomes: Outcomes) -> Reading:
     if all(len(epochs) == len(epochs[0]) == 1 for epochs in outcomes.values()):
         return reading(groups, {name: epochs[0][0] for name, epochs in outcomes.items()})
     samples = {name: epochs_of(epochs) for name, epochs in outcomes.items()}
+    made = {name: [_of_prediction(repeats) for repeats in epochs] for name, epochs in outcomes.items()}
+    return reading_of_samples(groups, samples, made)
+
+
+def reading_of_samples(
+    groups: Groups, samples: Mapping[str, SampleEpochs], made: Mapping[str, Sequence[Outcome]]
+) -> Reading:
+    """All numbers from each sample's score; `made` is what became of its predictions, for the failures."""
     blocks = {domain: epochs_block(refs, samples) for domain, refs in groups.items()}
-    made = {domain: [one for ref in refs for one in outcomes[ref.id]] for domain, refs in groups.items()}
     exclude = macro(one.exclude for one in blocks.values())
     floor = macro(one.floor for one in blocks.values())
     return Reading(
         domains=blocks,
-        failures={domain: _failures(map(_of_prediction, some)) for domain, some in made.items()},
+        failures={
+            domain: _failures(one for ref in refs for one in made[ref.id]) for domain, refs in groups.items()
+        },
         micro=epochs_block([ref for refs in groups.values() for ref in refs], samples),
         macro_exclude=exclude,
         macro_floor=floor,
         macro_intervals=macro_intervals(blocks.values()),
+        macro_dimension_intervals=macro_dimension_intervals(blocks.values()),
         macro_rerun=Intervals(
             exclude=macro_rerun(exclude["total"], [one.rerun.exclude for one in blocks.values()]),
             floor=macro_rerun(floor["total"], [one.rerun.floor for one in blocks.values()]),
@@ -182,14 +194,21 @@ def reading_of_all(groups: Groups, outcomes: Outcomes) -> Reading:
 
 def epochs_of(outcomes: Sequence[Sequence[Outcome]]) -> SampleEpochs:
     """A sample's score from its outcomes by epoch and repeat."""
-    judged = [
-        Judged(
-            {("", n): one.values for n, one in enumerate(repeats, start=1) if one.stage != "pending"},
-            failed=any(one.stage == "prediction" for one in repeats),
-        )
-        for repeats in outcomes
-    ]
-    return sample_epochs("", max(map(len, outcomes)), judged)
+    alone = Panel(("",), 1, {"": max(map(len, outcomes))})
+    return sample_epochs(alone, [judged({"": repeats}) for repeats in outcomes])
+
+
+def judged(outcomes: Mapping[str, Sequence[Outcome]]) -> Judged:
+    """One prediction as its judges' outcomes, by judge and repeat, tell of it."""
+    return Judged(
+        {
+            (judge, repeat): one.values
+            for judge, repeats in outcomes.items()
+            for repeat, one in enumerate(repeats, start=1)
+            if one.stage not in ("pending", "prediction")
+        },
+        failed=any(one.stage == "prediction" for repeats in outcomes.values() for one in repeats),
+    )
 
 
 def _of_prediction(repeats: Sequence[Outcome]) -> Outcome:

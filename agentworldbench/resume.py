@@ -20,10 +20,12 @@ from typing import Any
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.models import Model
+from agentworldbench.panels import panel_asked
 from agentworldbench.plan import SELECTION_FIELDS, Plan, Samples, open_samples
 from agentworldbench.records import SampleRef
 from agentworldbench.run_record import (
     JudgeRecord,
+    PanelRule,
     PredictSection,
     RequestLimits,
     RunRecord,
@@ -61,7 +63,7 @@ def continued(store: Store, plan: Plan) -> RunRecord | None:
 def continue_run(store: Store, plan: Plan) -> RunRecord:
     """`run.json` for a session of `plan` on `store`. Raises ConfigError when it may not continue the run."""
     stored = continued(store, plan)
-    judges = tuple(judge.record() for judge in plan.judges)
+    judges, panel = judges_and_panel(store, plan, stored)
     session = _session(plan)
     if stored is None:
         if store.read_run() is not None:
@@ -75,18 +77,28 @@ def continue_run(store: Store, plan: Plan) -> RunRecord:
             sessions=(session,),
             epochs=epochs_asked(plan.config, None),
             repeats=_repeats(plan, None, judges),
+            panel=panel,
         )
-    merged = _merged(stored.judges, judges, store)
     return stored.model_copy(
         update={
             "epochs": max(stored.epochs, epochs_asked(plan.config, stored)),
-            "repeats": _repeats(plan, stored, merged),
+            "repeats": _repeats(plan, stored, judges),
+            "panel": panel,
             "predict": grown(stored.predict, plan.predict),
             "selection": plan.selection,
-            "judges": merged,
+            "judges": judges,
             "sessions": (*stored.sessions, session),
         }
     )
+
+
+def judges_and_panel(
+    store: Store, plan: Plan, stored: RunRecord | None
+) -> tuple[tuple[JudgeRecord, ...], PanelRule | None]:
+    """The judges of a run with a session of `plan`, and their panel. Raises ConfigError where they cannot be it."""
+    new = tuple(judge.record() for judge in plan.judges)
+    judges = _merged(stored.judges, new, store) if stored else new
+    return judges, panel_asked(plan.config, stored.panel if stored else None, judges)
 
 
 def epochs_asked(config: RunConfig, run: RunRecord | None) -> int:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
@@ -27,6 +27,7 @@ from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.models import Model
 from agentworldbench.outcome import Scoring, make_results, try_own
+from agentworldbench.panels import panel_asked, panel_notices
 from agentworldbench.plan import Plan, make_judges, make_plan
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.pull import Tell
@@ -195,17 +196,24 @@ def score_run(
     *,
     allow_code: bool = False,
     processes: int | None = None,
+    panel: Literal["median", "mean", "none"] | None = None,
+    min_judges: int | None = None,
     watch: Watcher | None = None,
 ) -> Run:
     """Compute metrics and results again from what is stored. No model is asked.
 
-    `allow_code` lets metrics run that stand beside task files; `processes` None means as many as pay.
+    `allow_code` lets metrics run that stand beside task files; `processes` None means as many as pay. `panel` and
+    `min_judges` are those of `RunConfig`; the run remembers them. Raises ConfigError where its judges are no panel.
     """
     open_store(path)
+    asked = make_config({"panel": panel, "min_judges": min_judges})
     scoring = Scoring(allow_code, processes, Progress(watch).scoring)
     with locked_store(path) as store:
-        run = _read_run(store)
+        stored = _read_run(store)
+        run = stored.model_copy(update={"panel": panel_asked(asked, stored.panel, stored.judges)})
         make_results(store, run, reopen_samples(path, run, data), scoring)
+        if run != stored:
+            store.write_run(run)
     return load_run(path)
 
 
@@ -235,6 +243,7 @@ def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress) -> str |
     """One session of work; what it left undone for want of money, or None."""
     config = plan.config
     notices = [*store.notices(), *_strays(store, plan), *repetition_notices(plan, run)]
+    notices += panel_notices(store.read_run(), run)
     patience = Patience(
         config.max_connections,
         config.max_retries,
@@ -303,7 +312,8 @@ async def _session(
         for model in asked:
             await model.check()
         # Only now: an address or a key that does not work leaves no trace in the run.
-        if units or questions or store.read_run() is None:
+        stored = store.read_run()
+        if units or questions or stored is None or stored.panel != run.panel:
             store.write_run(with_facts(run, plan, asked))
             store.forget_results()
         await pipeline.run(plan.samples.refs, plan.config.seed)

@@ -141,6 +141,22 @@ def judge_names(judges: Iterable[JudgeRecord]) -> dict[str, str]:
     return {one.digest: names[one.digest] for one in known}
 
 
+class PanelRule(Record):
+    """How the verdicts of a run's judges are combined. `least` of them must be valid on a prediction; None: more
+    than half of the judges, however many the run has."""
+
+    combine: Literal["median", "mean"]
+    least: int | None = None
+
+    def needed(self, judges: int) -> int:
+        """How many of so many judges must have a valid verdict."""
+        return judges // 2 + 1 if self.least is None else self.least
+
+    def words(self, judges: int) -> str:
+        """The rule for so many judges: `median of 3 judges, at least 2`."""
+        return f"{self.combine} of {judges} judges, at least {self.needed(judges)}"
+
+
 class RequestLimits(Record):
     """The limits that a session was given. None: no ceiling; of `max_connections`: found out as it went."""
 
@@ -180,10 +196,11 @@ class RunRecord(Grown):
     A judge that is added has its own, and heads no numbers but its own.
 
     `epochs` is how many answers each sample has, `repeats` by digest how many verdicts a judge gives on each
-    (missing: 1). Both grow and never shrink: results read all of them.
+    (missing: 1). Both grow and never shrink: results read all of them. `panel` combines the verdicts of all judges
+    of the run; it asks for nothing.
     """
 
-    LATER: ClassVar = ("epochs", "repeats")
+    LATER: ClassVar = ("epochs", "repeats", "panel")
 
     schema_version: Literal[1] = 1
     created_at: str
@@ -194,6 +211,7 @@ class RunRecord(Grown):
     sessions: tuple[Session, ...]
     epochs: int = 1
     repeats: dict[str, int] = Field(default_factory=dict)
+    panel: PanelRule | None = None
 
     def price(self, model: str) -> Price | None:
         """The price of a model string in the last session that knew one."""

@@ -28,7 +28,7 @@ from agentworldbench.stats.agreement import (
     RatedVerdicts,
     Reason,
     agreement,
-    agreement_by_dimension,
+    agreement_by_column,
     alpha,
     weighted_kappa,
 )
@@ -279,8 +279,8 @@ def test_dimensions_are_told_apart() -> None:
         verdict = {name: random_.randint(1, 5) for name in DIMENSIONS}
         other = verdict | {DIMENSIONS[-1]: 6 - verdict[DIMENSIONS[-1]]}
         predictions.append(RatedVerdicts(f"t{place % 3}", {"x": verdict, "y": other if place else None}))
-    found = agreement_by_dimension("judges", predictions)
-    assert list(found) == list(DIMENSIONS)
+    found = agreement_by_column("judges", predictions)
+    assert list(found) == ["total", *DIMENSIONS]
     assert [found[name].alpha.value for name in DIMENSIONS[:-1]] == [1.0] * 4
     last = found[DIMENSIONS[-1]].alpha.value
     assert last is not None and last < 0

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from agentworldbench.stats.agreement import MEASURES, Rated, agreement, weighted_kappa
+from agentworldbench.stats.agreement import MEASURES, TOTALS, Rated, agreement, weighted_kappa
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -59,3 +59,30 @@ def test_intervals_cover_what_endless_trajectories_would_give(
     assert min(shares.values()) >= least, shares
     assert max(shares.values()) <= 0.99, shares
     assert max(none.values()) <= missing * DRAWS, none
+
+
+def draw_totals(random: np.random.Generator, clusters: int) -> list[Rated]:
+    """The sum of five grades from each of three repeats of one judge."""
+    found = []
+    for cluster in range(clusters):
+        shared = random.normal(3, 1)
+        for _ in range(random.integers(1, 7)):
+            quality = random.normal(shared, 0.6)
+            grades = random.normal(quality, 0.8, size=(3, 5)).round().clip(1, 5).sum(axis=1)
+            found.append(Rated(str(cluster), {str(n): int(value) for n, value in enumerate(grades)}))
+    return found
+
+
+def test_intervals_of_totals_of_repeats_cover_too() -> None:
+    large = agreement("truth", draw_totals(np.random.default_rng(3), 4000), TOTALS, alike=True)
+    truth = {name: getattr(large, name).value for name in MEASURES}
+    random, draws = np.random.default_rng(4), 150
+    held = dict.fromkeys(MEASURES, 0)
+    for _ in range(draws):
+        found = agreement("simulated", draw_totals(random, 30), TOTALS, alike=True)
+        for name in MEASURES:
+            interval = getattr(found, name).interval
+            held[name] += interval.low <= truth[name] <= interval.high
+    shares = {name: count / draws for name, count in held.items()}
+    assert min(shares.values()) >= 0.89, shares
+    assert max(shares.values()) <= 0.99, shares

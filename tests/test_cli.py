@@ -111,7 +111,7 @@ REFUSED = {
         "--gen-kwargs: Input should be a valid number",
     ),
     "no leaderboard folder": ("leaderboard show nowhere", "nowhere: no such folder"),
-    "unknown format": ("leaderboard show --format csv", "'csv' is not one of 'table', 'md', 'json'"),
+    "unknown format": ("leaderboard show --format yaml", "'yaml' is not one of 'table', 'md', 'csv', 'json', 'latex', 'html'"),
 }  # fmt: skip
 
 NOT_REACHED = {
@@ -255,6 +255,9 @@ def words_of(text: str) -> list[str]:
         "data show",
         "leaderboard show",
         "report",
+        "leaderboard add",
+        "leaderboard build",
+        "leaderboard check",
         "runs list",
         "runs merge",
         "runs conflicts",

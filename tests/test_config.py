@@ -44,6 +44,8 @@ FIELDS: dict[str, tuple[list[str], Any, Any]] = {
     "seed": (["--seed", "0"], 0, 0),
     "epochs": (["--epochs", "3"], 3, 3),
     "judge_repeats": (["--judge-repeats", "2"], 2, 2),
+    "panel": (["--panel", "median"], "median", "median"),
+    "min_judges": (["--min-judges", "2"], 2, 2),
     "gen_kwargs": (["--gen-kwargs", "a=1,b=x,c=[2]"], {"a": 1, "b": "x", "c": [2]}, {"a": 1, "b": "x", "c": [2]}),
     "extra_body": (["--extra-body", '{"a": {"b": null}}'], {"a": {"b": None}}, {"a": {"b": None}}),
     "judge_base_url": (["--judge-base-url", "http://127.0.0.1:2/v1"], "http://127.0.0.1:2/v1", ("http://127.0.0.1:2/v1",)),

@@ -23,7 +23,7 @@ from agentworldbench.plan import make_plan
 from agentworldbench.records import FailureKind, SampleMetrics, SampleRef
 from agentworldbench.run import evaluate, load_run, score_run
 from agentworldbench.stats.epochs import rerun, run_rules, sample_epochs
-from agentworldbench.stats.panel import Judged
+from agentworldbench.stats.panel import Judged, Panel
 from tests.helpers.asking import set_key
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer
@@ -145,7 +145,7 @@ def test_a_failed_epoch_is_zero_under_floor_and_left_out_under_exclude() -> None
     values = {"total": 3.0} | dict.fromkeys(
         ("format", "factuality", "consistency", "realism", "quality"), 3.0
     )
-    one = sample_epochs("j", 1, [Judged({("j", 1): values}), Judged({}, failed=True)])
+    one = sample_epochs(Panel(("j",), 1), [Judged({("j", 1): values}), Judged({}, failed=True)])
     assert (one.score.exclude["total"], one.score.floor["total"]) == (50.0, 25.0)
     assert (one.exclude, one.floor) == ((50.0,), (50.0, 0.0))
 

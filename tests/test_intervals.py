@@ -21,8 +21,9 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from agentworldbench.records import DIMENSIONS, SampleRef
-from agentworldbench.stats.aggregate import block, macro_intervals
+from agentworldbench.stats.aggregate import block, macro_dimension_intervals, macro_intervals
 from agentworldbench.stats.intervals import Interval, Sampled, clustered, of_strata, stratified
+from agentworldbench.stats.results import Block
 from agentworldbench.stats.student import MANY, student_t
 
 CASES = Path(__file__).parent / "cases" / "stats"
@@ -275,6 +276,28 @@ def test_a_judge_has_intervals_of_its_totals_under_both_policies() -> None:
     every = block([ref for some in refs.values() for ref in some], values, pending={"swe/1/1"})
     shares = [one.scored / every.scored for one in blocks.values()]
     assert every.intervals.exclude == stratified(every.exclude["total"], [some for some, _ in pairs], shares)
+
+
+def test_a_dimension_has_the_interval_of_a_total_that_is_it_alone() -> None:
+    random_ = random.Random(5)
+    refs = [one for name in ("swe", "os") for one in refs_of(name, [(f"c{n // 3}", 0.0) for n in range(24)])]
+    rows = {
+        ref.id: {name: float(random_.randint(1, 5)) for name in (*DIMENSIONS, "total")}
+        for ref in refs
+        if random_.random() < 0.8
+    }
+    pending = {refs[0].id}
+    rows.pop(refs[0].id, None)
+
+    def blocks(values: dict[str, dict[str, float]]) -> list[Block]:
+        return [block([ref for ref in refs if ref.domain == name], values, pending) for name in ("swe", "os")]
+
+    for name in DIMENSIONS:
+        alone = {ref_id: row | {"total": row[name]} for ref_id, row in rows.items()}
+        found, expected = blocks(rows), blocks(alone)
+        assert [one.dimension_intervals[name] for one in found] == [one.intervals for one in expected]
+        assert macro_dimension_intervals(found)[name] == macro_intervals(expected)
+        assert found[0].dimension_intervals[name].floor != found[0].intervals.floor
 
 
 def test_a_domain_without_a_score_has_no_interval_and_leaves_none_overall() -> None:

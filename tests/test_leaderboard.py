@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworldbench.errors import DataError
-from agentworldbench.leaderboard.entries import Entry, Group, grouped, load_entries, ranks
-from agentworldbench.leaderboard.tables import leaderboard_tables
+from agentworldbench.leaderboard.entries import Entry, Group, entry_text, grouped, load_entries, ranks
+from agentworldbench.leaderboard.tables import leaderboard_tables, why_unranked
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.resources import asset
 from tests.helpers.awb_command import HereAwb
@@ -90,7 +90,7 @@ def test_entries_equal_the_published_tables(score: str, name: str, rows: int) ->
 
 
 def test_no_entry_is_stale() -> None:
-    made = {f"{one.slug}.json": one.model_dump_json(indent=2) + "\n" for one in made_entries()}
+    made = {f"{one.slug}.json": entry_text(one) for one in made_entries()}
     stored = {path.name: path.read_text(encoding="utf-8") for path in ENTRIES.glob("reported-*.json")}
     assert stored == made, "run: python -m tools.make_reported_entries"
     assert len(made) == 31
@@ -157,6 +157,15 @@ def test_a_rank_needs_coverage_in_every_domain(coverage: dict[str, float] | None
     assert ranks(some) == [rank, 1 if rank is None else 2], "a row without rank pushes nobody down"
 
 
+def test_an_entry_says_why_it_has_no_rank() -> None:
+    apart = {"selection": "70 samples", "gui_diagnostics": True}
+    assert why_unranked(entry("a")) is None
+    assert why_unranked(entry("b", coverage=0.5)) == "coverage below 99 % in OS"
+    assert why_unranked(entry("c", coverage=None)) == "coverage is not disclosed"
+    told = why_unranked(entry("d", group=JUDGE | apart))
+    assert told == "a subset: 70 samples; GUI diagnostics added to the judge's prompts"
+
+
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([10.0, 20.0, 20.001])), max_size=8),
     st.randoms(use_true_random=False),
@@ -215,7 +224,7 @@ def test_the_text_table_shows_every_entry(awb: HereAwb) -> None:
 def test_json_holds_everything(awb: HereAwb) -> None:
     done = awb("leaderboard", "show", "--format", "json")
     shown = json.loads(done.out)
-    assert (done.code, done.err, shown["schema_version"]) == (0, "", 1)
+    assert (done.code, done.err, shown["schema_version"]) == (0, "", 2)
     assert [len(group["entries"]) for group in shown["groups"]] == [16, 15]
     stored = {one.slug: one for one in load_entries()}
     for group in shown["groups"]:
@@ -278,6 +287,16 @@ def test_an_error_names_the_line(tmp_path: Path) -> None:
     number = next(n for n, line in enumerate(text.splitlines(), start=1) if '"note": null' in line)
     with pytest.raises(DataError, match=f"x.json:{number}: not a leaderboard entry: Invalid JSON"):
         load_entries(tmp_path)
+
+
+@given(st.text(min_size=1, max_size=60), st.floats(0, 100), st.none() | st.text(max_size=200))
+def test_a_file_holds_what_the_entry_is(name: str, score: float, note: str | None) -> None:
+    one = entry(name, score, slug="s", note=note)
+    text = entry_text(one)
+    assert Entry.model_validate_json(text) == one
+    assert json.loads(text) == one.model_dump(mode="json")
+    assert '"scores": {"swe": ' in text, "what fits stands on one line"
+    assert text.endswith("\n}\n")
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path, awb: HereAwb) -> None:

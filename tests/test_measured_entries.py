@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentworldbench.errors import DataError
+from agentworldbench.leaderboard.check import check_entry
 from agentworldbench.leaderboard.entries import Entry, grouped, load_entries, ranks
 from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.leaderboard.tables import leaderboard_tables
@@ -16,6 +17,7 @@ from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.results import Results
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.scripted_server import ScriptedServer
+from tests.helpers.several_judges import few_draws, judges, panel_options
 from tests.helpers.whole_runs import good, options
 
 
@@ -145,3 +147,25 @@ def test_what_is_not_whole_is_no_entry(results: Results) -> None:
     without = judge.model_copy(update={"strict": judge.strict.model_copy(update={"macro_floor": nothing})})
     with pytest.raises(DataError, match="there is no overall score"):
         measured_entries(results.model_copy(update={"judges": (without,)}))
+
+
+def test_a_panel_is_an_entry_with_all_its_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make_official_folder(tmp_path / "data", domains=("swe", "os"), trajectories=3).folder
+    names = ["openai-api/judge-a", "openai-api/judge-b", "openai-api/judge-c"]
+    few_draws(monkeypatch)
+    with ScriptedServer(judges()) as server:
+        short = [name.partition("/")[2] for name in names]
+        run = evaluate(**panel_options(server, tmp_path / "run", data, short, panel="median"))
+    assert run.results is not None and run.results.panel is not None
+    *judged, panel = measured_entries(run.results, run.record)
+    assert [one.group.judge for one in judged] == names
+    assert panel.group.judge == f"panel: median of 3 judges, at least 2 ({', '.join(names)})"
+    assert panel.group.judge_digest == run.results.panel.digest
+    assert [one.judge.model for one in panel.judges] == names
+    assert panel.panel is not None and (panel.panel.combine, panel.panel.least) == ("median", 2)
+    assert panel.readings == {"strict": run.results.panel.reading}
+    assert panel.costs is not None and panel.costs.verdicts is not None
+    assert panel.costs.verdicts.records == sum(one.spent.records for one in run.results.judges)
+    assert len({one.slug for one in (*judged, panel)}) == len(grouped((*judged, panel))) == 4
+    for one in (*judged, panel):
+        assert check_entry(one) == []

@@ -20,12 +20,12 @@ from agentworldbench.stats.aggregate import block, strict_values
 from agentworldbench.stats.panel import (
     Judged,
     Panel,
-    PanelCounts,
     PanelScore,
     panel_block,
     panel_score,
     panel_values,
 )
+from agentworldbench.stats.results import PanelCounts
 
 CASES = yaml.safe_load((Path(__file__).parent / "cases" / "stats" / "panel.yaml").read_text(encoding="utf-8"))
 JUDGES = ("a", "b", "c")
@@ -34,7 +34,11 @@ Verdicts = Mapping[tuple[str, int], dict[str, float] | None]
 
 
 def panel_of(**fields: Any) -> Panel:
-    return Panel(**fields | {"judges": tuple(fields["judges"])})
+    """`repeats` is one number for all, or one by judge."""
+    repeats = fields.get("repeats", {})
+    if isinstance(repeats, int):
+        repeats = dict.fromkeys(fields["judges"], repeats)
+    return Panel(**fields | {"judges": tuple(fields["judges"]), "repeats": repeats})
 
 
 def judged(epoch: dict[str, list[float | None]] | str) -> Judged:
@@ -120,7 +124,13 @@ predictions = st.lists(
     | st.fixed_dictionaries({judge: st.lists(values, max_size=2) for judge in JUDGES}),
     max_size=4,
 )
-panels = st.builds(Panel, st.just(JUDGES), st.integers(1, 3), st.just(2), st.sampled_from(["median", "mean"]))
+panels = st.builds(
+    Panel,
+    st.just(JUDGES),
+    st.integers(1, 3),
+    st.just(dict.fromkeys(JUDGES, 2)),
+    st.sampled_from(["median", "mean"]),
+)
 
 
 @FEW

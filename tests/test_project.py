@@ -40,6 +40,7 @@ import json, sys
 from pathlib import Path
 import agentworldbench
 from agentworldbench.leaderboard.entries import load_entries
+from agentworldbench.leaderboard.page import page_text
 from agentworldbench.resources import asset, mini_folder
 from agentworldbench.task import load_tasks
 print(json.dumps({
@@ -48,6 +49,7 @@ print(json.dumps({
     "domains": list(load_tasks()),
     "prompts": [len(task.judge_system_prompt) for task in load_tasks().values()],
     "entries": len(load_entries()),
+    "page": page_text(load_entries()).count("<tr"),
     "mini": sorted(path.name for path in mini_folder().iterdir()),
 }))
 """
@@ -152,6 +154,7 @@ def test_an_unpacked_wheel_finds_its_files(unpacked: Path, tmp_path: Path) -> No
     assert found["domains"] == list(OFFICIAL_DOMAINS)
     assert min(found["prompts"]) > 200
     assert found["entries"] == 31
+    assert found["page"] == 31 + 2, "a row an entry, a head a table"
     files = ["NOTICE", "provenance.json", *(f"{domain}_test.jsonl" for domain in OFFICIAL_DOMAINS)]
     assert found["mini"] == sorted(files)
 

@@ -18,6 +18,7 @@ NUMBERS = {
     "DS": (2, 3, 4, 5, 6, 8, 9, 10, 11),
     "PR": (2, 4, 6, 8, 9, 11, 12, 13, 14, 15, 16, 18, 19, 20, 22, 24),
     "RM": (1, 3, 5, 6, 8, 9, 10, 11, 12, 13, 15, 16, 18, 19, 23),
+    "ST": (2, 4, 13, 14),
     "TX": (1, 2, 4, 5, 7, 8, 11, 12, 13),
 }
 
@@ -50,6 +51,7 @@ def test_a_report_is_held_by_tests_that_exist(report: str) -> None:
 
 # Case files whose cases begin with the report's id, and the test that runs them.
 CASES = {
+    "stats/panel": "test_panel.test_worked_cases",
     "judge_bugs/replies": "test_judge_bugs.test_replies",
     "judge_bugs/cut": "test_judge_bugs.test_cut_replies",
     "judge_bugs/sizes": "test_judge_bugs.test_sizes",
@@ -64,7 +66,7 @@ CASES = {
 @pytest.mark.parametrize("file", CASES)
 def test_reports_with_cases_in_files_are_the_listed_ones(file: str) -> None:
     cases = yaml.safe_load((HERE / "cases" / f"{file}.yaml").read_text(encoding="utf-8"))
-    numbered = {name[:5] for case in cases if (name := case["id"] or "")[:2] in ("JP", "MO")}
+    numbered = {name[:5] for case in cases if (name := case["id"] or "")[:2] in ("JP", "MO", "ST")}
     assert numbered
     listed = {report for report, held in REPORTS.items() if CASES[file] in held}
     alike = {name for name, test in CASES.items() if test == CASES[file]} - {file}

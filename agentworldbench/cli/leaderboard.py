@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from agentworldbench.leaderboard.adding import Said
     from agentworldbench.leaderboard.entries import Entry
+    from agentworldbench.run import Run
 
 
 class Form(StrEnum):
@@ -69,31 +70,37 @@ def add(
     force: Annotated[bool, typer.Option("--force", help="Replace the entry of another run.")] = False,
 ) -> None:  # fmt: skip
     """Enter a run: one entry for each judge, or one of rule scores. Twice is the same as once."""
-    from agentworldbench.errors import ConfigError
     from agentworldbench.leaderboard.adding import add_entries
-    from agentworldbench.leaderboard.measured import measured_entries
     from agentworldbench.render.table import printable
     from agentworldbench.run import load_run
 
-    found = load_run(run)
-    if found.results is None:
-        raise ConfigError(f"{run}: has no results yet; `awb score {run}` makes them")
-    made = _of_judge(measured_entries(found.results, found.record, subset), judge)
+    made = _entries_of(load_run(run), judge, subset)
     said = _said(name, (submitter, submitter_url, contact), (bundle, bundle_url))
     for one in add_entries(entries, made, said, force):
         typer.echo(printable(f"{one.became}: {one.path} ({one.entry.model}, {one.entry.overall:.2f})"))
 
 
-def _of_judge(made: list[Entry], judge: str | None) -> list[Entry]:
+def _entries_of(found: Run, judge: str | None, subset: bool) -> list[Entry]:
+    """The entries of a run, or that of one judge; another judge's failure is then no matter."""
     from agentworldbench.errors import ConfigError
+    from agentworldbench.leaderboard.measured import measured_entries
 
+    results = found.results
+    if results is None:
+        raise ConfigError(f"{found.path}: has no results yet; `awb score {found.path}` makes them")
     if judge is None:
-        return made
-    chosen = [entry for entry in made if entry.group.judge == judge or entry.group.judge_digest == judge]
-    if not chosen:
-        known = ", ".join(f"{one.group.judge} ({one.group.judge_digest})" for one in made if one.group.judge)
+        return measured_entries(results, found.record, subset)
+    alone = tuple(one for one in results.judges if judge in (one.judge.model, one.judge.digest))
+    some = results.model_copy(update={"judges": alone}) if alone else results
+    made = [
+        one
+        for one in measured_entries(some, found.record, subset)
+        if judge in (one.group.judge, one.group.judge_digest)
+    ]
+    if not made:
+        known = ", ".join(f"{one.judge.model} ({one.judge.digest})" for one in results.judges)
         raise ConfigError(f"--judge {judge}: the run has no such judge; it has {known or 'none'}")
-    return chosen
+    return made
 
 
 def _said(
@@ -110,16 +117,20 @@ def _said(
         raise ConfigError("--submitter-url and --contact need --submitter NAME")
     if where[0] is None and where[1]:
         raise ConfigError("--bundle-url needs --bundle SHA256, so that the file can be told from others")
-    flags = {"name": "--submitter", "contact": "--contact", "sha256": "--bundle"}
-    group = "--submitter-url"
     try:
         submitter = None if who[0] is None else Submitter(name=who[0], url=who[1], contact=who[2])
-        group = "--bundle-url"
+    except ValidationError as problem:
+        field = problem.errors()[0]["loc"][0]
+        if field == "url":
+            raise ConfigError(f"--submitter-url {who[1]}: no web address (https://…)") from None
+        flag = "--submitter" if field == "name" else "--contact"
+        raise ConfigError(f"{flag}: must have 1 to 200 characters") from None
+    try:
         bundle = None if where[0] is None else Bundle(sha256=where[0].lower(), url=where[1])
     except ValidationError as problem:
-        detail = problem.errors()[0]
-        flag = flags.get(str(detail["loc"][0]), group)
-        raise ConfigError(f"{flag} {detail['input']}: {detail['msg'].lower()}") from None
+        if problem.errors()[0]["loc"][0] == "url":
+            raise ConfigError(f"--bundle-url {where[1]}: no web address (https://…)") from None
+        raise ConfigError(f"--bundle {where[0]}: no SHA-256, which has 64 hex digits") from None
     return Said(name, submitter, bundle)
 
 

@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentworldbench.config import RunConfig
     from agentworldbench.plan import Plan
     from agentworldbench.run import Run
+    from agentworldbench.stats.results import Results
 
 ASK_ABOVE_USD = 20.0
 _Processes = typer.Option(
@@ -28,6 +29,19 @@ _Processes = typer.Option(
     min=1,
     max=1024,
     help="Processes that compute the metrics; default: as many as there are cores, and one for a small run.",
+    metavar="N",
+    show_default=False,
+)
+_Panel = typer.Option(
+    "--panel",
+    help="Combine the verdicts of the run's judges in each sample; none drops the panel. The run remembers it.",
+    metavar="median|mean|none",
+    show_default=False,
+)
+_MinJudges = typer.Option(
+    "--min-judges",
+    min=1,
+    help="With --panel: judges that must have a valid verdict on a prediction; default: more than half.",
     metavar="N",
     show_default=False,
 )
@@ -98,6 +112,8 @@ def score(
         typer.Option("--explain", help="List the samples that the two readings do not score alike, and why."),
     ] = False,
     processes: Annotated[int | None, _Processes] = None,
+    panel: Annotated[Literal["median", "mean", "none"] | None, _Panel] = None,
+    min_judges: Annotated[int | None, _MinJudges] = None,
     allow_code: AllowCode = False,
     predictions: Annotated[Path | None, option("score", "predictions")] = None,
     data_dir: Annotated[Path | None, option("score", "data_dir")] = None,
@@ -124,7 +140,15 @@ def score(
             print_tables(as_printed, err=as_json)
             typer.echo(err=as_json)
         with display("auto") as watch:
-            finished = score_run(path, data, allow_code=allow_code, processes=processes, watch=watch)
+            finished = score_run(
+                path,
+                data,
+                allow_code=allow_code,
+                processes=processes,
+                panel=panel,
+                min_judges=min_judges,
+                watch=watch,
+            )
         _print_tables(finished, stream)
         if explain:
             typer.echo(err=as_json)
@@ -231,15 +255,22 @@ def _report(finished: Run, config: RunConfig, stream: Events) -> None:
         raise typer.Exit(4)
     if config.fail_on_error is None:
         return
-    if results.judges:
-        coverage = min(judge.micro.coverage for judge in results.judges)
-    else:
-        coverage = sum(results.predictions.predicted.values()) / sum(results.predictions.samples.values())
+    coverage = _coverage(results)
     if 1 - coverage > config.fail_on_error:
         _say(
             f"awb: {1 - coverage:.1%} of the samples have no score, more than --fail-on-error {config.fail_on_error:g}"
         )
         raise typer.Exit(3)
+
+
+def _coverage(results: Results) -> float:
+    """The share of samples with a score: of the panel, because a judge who fails is what it is there for, else of the
+    judge who has fewest, else of the predictions."""
+    if results.panel:
+        return results.panel.reading.micro.coverage
+    if results.judges:
+        return min(judge.micro.coverage for judge in results.judges)
+    return sum(results.predictions.predicted.values()) / sum(results.predictions.samples.values())
 
 
 def _print_tables(finished: Run, stream: Events) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from agentworldbench.leaderboard.entries import Entry, grouped, ranks
 from agentworldbench.leaderboard.tables import domains_of, kind_name, leaderboard_tables
 from agentworldbench.records import DIMENSIONS
+from agentworldbench.render.table import printable
 
 SCHEMA_FILE: Final = "entry.schema.json"
 README_FILE: Final = "README.md"
@@ -120,5 +121,6 @@ def _row(number: int, rank: int | None, entry: Entry, domains: Sequence[str]) ->
 def _csv_cell(value: object) -> object:
     """Nothing where there is nothing. A spreadsheet would compute what begins like a formula: a quote keeps it text."""
     if isinstance(value, str):
-        return f"'{value}" if value.lstrip().startswith(("=", "+", "-", "@")) else value
+        text = printable(value)
+        return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) else text
     return "" if value is None else value

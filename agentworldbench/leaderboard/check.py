@@ -14,14 +14,13 @@ from typing import Any, Final, Literal
 
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.build import README_FILE, readme_text
-from agentworldbench.leaderboard.consistency import against_run
+from agentworldbench.leaderboard.consistency import EXACT, against_run
 from agentworldbench.leaderboard.entries import Entry, entry_paths, grouped, read_entry
 from agentworldbench.records import Record
 from agentworldbench.stats.intervals import Interval
 
 ROUNDED: Final = 0.011
 """How far a mean of numbers printed with two decimals may lie from the mean that is printed."""
-EXACT: Final = 1e-6
 
 Kind = Literal[
     "schema",
@@ -233,6 +232,12 @@ def _together(entries: Sequence[Entry], folder: Path) -> Iterator[Problem]:
 
 def _unlike(entries: Sequence[Entry], folder: Path) -> Iterator[Problem]:
     measured = [entry for entry in entries if entry.status != "reported"]
+    counts = [(entry, entry.provenance.samples) for entry in measured if entry.provenance]
+    for entry, samples in counts[1:]:
+        if samples != counts[0][1]:
+            message = f"are {samples}, but {counts[0][1]} in {counts[0][0].slug}.json of the same group"
+            file = str(folder / f"{entry.slug}.json")
+            yield Problem(file=file, field="provenance.samples", kind="group", message=message)
     for entry in measured[1:]:
         for field in ("policy", "parse"):
             mine, theirs = getattr(entry, field), getattr(measured[0], field)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isclose
-from typing import Literal
+from typing import Final, Literal
 
 from agentworldbench.leaderboard.entries import Entry
 from agentworldbench.leaderboard.measured import prompts_digest, slug_of
@@ -18,7 +18,8 @@ from agentworldbench.stats.results import Reading
 from agentworldbench.texts import digest
 
 Contradiction = tuple[Literal["group", "readings"], str, str]
-EXACT = 1e-6
+EXACT: Final = 1e-6
+"""How far computed numbers may lie from each other: rounding in another order."""
 
 
 def against_run(entry: Entry) -> Iterator[Contradiction]:
@@ -49,25 +50,32 @@ def _data(entry: Entry) -> Iterator[Contradiction]:
 
 
 def _judge(entry: Entry) -> Iterator[Contradiction]:
-    """A panel has a name and digest of its own, made of all its judges'; here stands what one judge must agree in."""
+    """A panel has a name and digest of its own; protocol and prompts are its judges'."""
     assert entry.provenance is not None
-    if len(entry.judges) > 1:
-        return
-    judge = entry.judges[0].judge if entry.judges else None
-    group = entry.group
-    stated = {"prompts_sha256": (group.prompts_sha256, prompts_digest(entry.provenance.predict, judge))}
-    if judge is not None:
-        stated |= {
-            "judge": (group.judge, judge.model),
-            "judge_digest": (group.judge_digest, judge.digest),
-            "protocol": (group.protocol, judge.protocol),
-        }
+    group, judges = entry.group, [one.judge for one in entry.judges]
+    if (len(judges) > 1) != (entry.panel is not None):
+        yield "group", "panel", "is there exactly where judges has more than one"
+    stated: dict[str, tuple[object, object]] = {
+        "prompts_sha256": (group.prompts_sha256, prompts_digest(entry.provenance.predict, judges))
+    }
+    for judge in judges:
+        stated["protocol"] = (group.protocol, judge.protocol)
+        stated["gui_diagnostics"] = (group.gui_diagnostics, "diagnostics" in judge.prompts)
+        if len(judges) == 1:
+            stated |= {
+                "judge": (group.judge, judge.model),
+                "judge_digest": (group.judge_digest, judge.digest),
+            }
         known = PROTOCOLS.get(judge.protocol)
         if known is not None and (entry.policy, entry.parse) != (known.policy, known.parse):
             yield "group", "policy", f"and parse are not those that protocol {judge.protocol} is headed by"
     for field, (mine, theirs) in stated.items():
         if mine != theirs:
-            yield "group", f"group.{field}", f"is {mine}, but {theirs} by the judge in judges"
+            yield (
+                "group",
+                f"group.{field}",
+                f"is {mine}, but {theirs} by what stands in judges and provenance",
+            )
 
 
 def _headline(entry: Entry, reading: Reading) -> Iterator[Contradiction]:

@@ -2,17 +2,18 @@
 
 An entry is `measured` (by a run), `verified` (replayed by a maintainer) or `reported` (taken from a
 publication). Entries are compared only inside a group: same kind of score, data, protocol, prompts,
-judge and samples. A rank needs the whole data and at least 99 % coverage in every domain; a reported row
+judge and samples. A rank needs the whole data and at least 99 % coverage in every domain; anchors have none. A reported row
 whose coverage is not published is listed by its score and has no rank. What must hold beyond the schema: `check.py`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from math import fsum
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -28,7 +29,7 @@ from agentworldbench.leaderboard.provenance import (
 from agentworldbench.protocol import Parse
 from agentworldbench.records import Record
 from agentworldbench.resources import asset
-from agentworldbench.run_record import ContextPolicy
+from agentworldbench.run_record import ContextPolicy, PanelRule
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import Reading
 from agentworldbench.yamlfile import json_lines
@@ -37,6 +38,8 @@ RANK_COVERAGE: Final = 0.99
 WHOLE: Final = "whole"
 """Selection of a run over all samples of its data."""
 SCHEMA_VERSION: Final = 2
+LINE: Final = 260
+"""Characters up to which an object of an entry's file stands on one line: an interval does."""
 
 
 class EntrySource(Record):
@@ -104,7 +107,7 @@ class Entry(Record):
     `stated_overall` is printed in the source, `computed_overall` the plain mean of the domains.
     `intervals` are those of `scores`, `overall_interval` that of `computed_overall`; a publication
     states none. All four are read by `policy` and `parse`; `readings` holds both parses with both policies, macro and
-    micro, dimensions, counts and failures. `rules` holds what the rules say of the same predictions. `model` is the
+    micro, dimensions, counts and failures. `panel` says how the verdicts of several `judges` were combined. `rules` holds what the rules say of the same predictions. `model` is the
     name to show; the model string as it was asked stands in `provenance`.
     """
 
@@ -125,6 +128,7 @@ class Entry(Record):
     rules: RuleScores | None = None
     costs: Costs | None = None
     judges: tuple[EntryJudge, ...] = ()
+    panel: PanelRule | None = None
     provenance: Provenance | None = None
     submitter: Submitter | None = None
     bundle: Bundle | None = None
@@ -138,11 +142,16 @@ class Entry(Record):
         return self.computed_overall if self.stated_overall is None else self.stated_overall
 
     @property
+    def anchor(self) -> bool:
+        """Whether it is a baseline of the harness, such as the reference itself: a mark to compare with, no model."""
+        return self.provenance is not None and self.provenance.predict.model.get("backend") == "baseline"
+
+    @property
     def rankable(self) -> bool:
         """Whether the entry may carry a rank."""
         coverage = self.coverage or {}
         covered = all(coverage.get(domain, 0) >= RANK_COVERAGE for domain in self.scores)
-        return covered and not self.group.departures
+        return covered and not self.anchor and not self.group.departures
 
     @property
     def mean_of_domains(self) -> float:
@@ -183,8 +192,23 @@ def read_entry(path: Path) -> Entry:
 
 
 def entry_text(entry: Entry) -> str:
-    """What an entry's file holds."""
-    return entry.model_dump_json(indent=2) + "\n"
+    """What an entry's file holds: JSON in which what fits stands on one line, so that a difference can be read."""
+    return _laid_out(entry.model_dump(mode="json"), "") + "\n"
+
+
+def _laid_out(value: Any, margin: str) -> str:
+    flat = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if not value or not isinstance(value, dict | list) or len(margin) + len(flat) <= LINE:
+        return flat
+    inner = margin + "  "
+    if isinstance(value, dict):
+        items = [
+            f"{json.dumps(name, ensure_ascii=False)}: {_laid_out(one, inner)}" for name, one in value.items()
+        ]
+        begin, end = "{", "}"
+    else:
+        items, begin, end = [_laid_out(one, inner) for one in value], "[", "]"
+    return f"{begin}\n" + ",\n".join(inner + item for item in items) + f"\n{margin}{end}"
 
 
 def _explained(path: Path, text: str, problem: ValidationError) -> str:

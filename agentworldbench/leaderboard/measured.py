@@ -9,24 +9,27 @@ nobody has said that a subset is wanted.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Literal
 
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.entries import WHOLE, Entry, Group, RuleScores
 from agentworldbench.leaderboard.provenance import Costs, EntryJudge, Provenance
-from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.run_record import JudgeRecord, PredictSection, RunRecord, SelectionRecord
+from agentworldbench.protocol import PROTOCOLS, Parse
+from agentworldbench.run_record import JudgeRecord, PanelRule, PredictSection, RunRecord, SelectionRecord
 from agentworldbench.stats.aggregate import RULE_SCORE
+from agentworldbench.stats.costs import together
 from agentworldbench.stats.intervals import Interval, Intervals
-from agentworldbench.stats.results import JudgeResults, Results
+from agentworldbench.stats.results import FromCache, JudgeResults, PanelResults, Reading, Results
 from agentworldbench.texts import digest
 
 Policy = Literal["exclude", "floor"]
 
 
 def measured_entries(results: Results, run: RunRecord | None = None, subset: bool = False) -> list[Entry]:
-    """The entries of a run, in the order of its judges. `subset`: samples that are not all of the data are
+    """The entries of a run, in the order of its judges, then that of their panel. `subset`: samples that are not all of the data are
     entered too, in a group of their own and without a rank."""
     if not results.complete:
         raise DataError(
@@ -39,7 +42,8 @@ def measured_entries(results: Results, run: RunRecord | None = None, subset: boo
             "nevertheless, in a table of its own and without a rank"
         )
     if results.judges:
-        return [_judged(results, run, judge) for judge in results.judges]
+        panel = [_by_panel(results, run, results.panel)] if results.panel else []
+        return [*(_judged(results, run, judge) for judge in results.judges), *panel]
     return [_by_rules(results, run)]
 
 
@@ -81,30 +85,59 @@ def rule_scores(results: Results, policy: Policy) -> RuleScores:
 
 
 def _judged(results: Results, run: RunRecord | None, judge: JudgeResults) -> Entry:
-    policy = PROTOCOLS[judge.judge.protocol].policy
-    macro = judge.macro_floor if policy == "floor" else judge.macro_exclude
-    overall = macro["total"]
+    readings: dict[Parse, Reading] = {"strict": judge.strict, "official": judge.official}
+    group = _group(results, [judge])
+    return _headed(results, run, group, [judge], readings)
+
+
+def _by_panel(results: Results, run: RunRecord | None, panel: PanelResults) -> Entry:
+    """The panel is one judge, whatever the order in which its judges were named; it has the reading of their protocol."""
+    judges = [one for one in results.judges if one.judge.digest in panel.judges]
+    names = ", ".join(sorted(results.judge_names[one] for one in panel.judges))
+    group = _group(results, judges).model_copy(
+        update={"judge": f"panel: {panel.rule} ({names})", "judge_digest": panel.digest}
+    )
+    rule = PanelRule(combine=panel.combine, least=panel.least)
+    readings = {PROTOCOLS[panel.protocol].parse: panel.reading}
+    return _headed(results, run, group, judges, readings).model_copy(update={"panel": rule})
+
+
+def _headed(
+    results: Results,
+    run: RunRecord | None,
+    group: Group,
+    judges: Sequence[JudgeResults],
+    readings: dict[Parse, Reading],
+) -> Entry:
+    """The entry of one judge or panel, headed as its protocol says."""
+    protocol = PROTOCOLS[judges[0].judge.protocol]
+    policy, head = protocol.policy, readings[protocol.parse]
+    overall = (head.macro_floor if policy == "floor" else head.macro_exclude)["total"]
     if overall is None:
-        raise DataError(f"judge {judge.judge.model} scored no sample of a domain: there is no overall score")
-    blocks, group = judge.domains, _group(results, judge)
-    repeats = results.repeats.get(judge.judge.digest, 1)
+        who = (
+            f"judge {group.judge}" if len(judges) == 1 else f"the {group.judge}".replace("panel:", "panel", 1)
+        )
+        raise DataError(f"{who} scored no sample of a domain: there is no overall score")
     return Entry(
         slug=slug_of(results.model, group),
         model=results.model,
         status="measured",
         group=group,
-        scores={domain: getattr(block, policy)["total"] for domain, block in blocks.items()},
-        coverage={domain: block.coverage for domain, block in blocks.items()},
+        scores={domain: getattr(block, policy)["total"] for domain, block in head.domains.items()},
+        coverage={domain: block.coverage for domain, block in head.domains.items()},
         stated_overall=None,
         computed_overall=overall,
         policy=policy,
-        parse=judge.judge.parse,
-        intervals=_known({domain: block.intervals for domain, block in blocks.items()}, policy),
-        overall_interval=getattr(judge.macro_intervals, policy),
-        readings={"strict": judge.strict, "official": judge.official},
+        parse=protocol.parse,
+        intervals=_known({domain: block.intervals for domain, block in head.domains.items()}, policy),
+        overall_interval=getattr(head.macro_intervals, policy),
+        readings=readings,
         rules=rule_scores(results, policy),
-        costs=_costs(results, judge),
-        judges=(EntryJudge(judge=judge.judge, served=judge.served, repeats=repeats),),
+        costs=_costs(results, judges),
+        judges=tuple(
+            EntryJudge(judge=one.judge, served=one.served, repeats=results.repeats.get(one.judge.digest, 1))
+            for one in judges
+        ),
         provenance=provenance(results, run),
     )
 
@@ -113,7 +146,7 @@ def _by_rules(results: Results, run: RunRecord | None) -> Entry:
     rules = rule_scores(results, results.policy)
     if rules.overall is None:
         raise DataError("no prediction of a domain was scored: there is no overall score")
-    group = _group(results, None, rules.definition)
+    group = _group(results, [], rules.definition)
     return Entry(
         slug=slug_of(results.model, group),
         model=results.model,
@@ -127,7 +160,7 @@ def _by_rules(results: Results, run: RunRecord | None) -> Entry:
         intervals=rules.intervals,
         overall_interval=rules.interval,
         rules=rules,
-        costs=_costs(results, None),
+        costs=_costs(results, []),
         provenance=provenance(results, run),
     )
 
@@ -148,41 +181,40 @@ def provenance(results: Results, run: RunRecord | None = None) -> Provenance:
     )
 
 
-def _costs(results: Results, judge: JudgeResults | None) -> Costs:
+def _costs(results: Results, judges: Sequence[JudgeResults]) -> Costs:
     asked = results.predictions
-    costs = Costs(
+    return Costs(
         answers=sum(asked.samples.values()),
         predictions=asked.spent,
         predictions_from_cache=asked.from_cache,
+        verdicts=together([one.spent for one in judges]) if judges else None,
+        verdicts_from_cache=reduce(add, (one.from_cache for one in judges), FromCache()),
     )
-    if judge is None:
-        return costs
-    return costs.model_copy(update={"verdicts": judge.spent, "verdicts_from_cache": judge.from_cache})
 
 
-def _group(results: Results, judge: JudgeResults | None, definition: str = "") -> Group:
+def _group(results: Results, judges: Sequence[JudgeResults], definition: str = "") -> Group:
+    """The group of one judge, or what all judges of a panel share; without any that of the rules."""
     data = results.predict.data
+    first = judges[0].judge if judges else None
     return Group(
-        score="rules" if judge is None else "judge",
+        score="judge" if first else "rules",
         data=data.name,
         data_revision=data.revision,
         data_sha256=digest(data.files),
-        protocol=f"rules {definition[:8]}" if judge is None else judge.judge.protocol,
-        prompts_sha256=prompts_digest(results.predict, None if judge is None else judge.judge),
-        judge=None if judge is None else judge.judge.model,
-        judge_digest=None if judge is None else judge.judge.digest,
+        protocol=first.protocol if first else f"rules {definition[:8]}",
+        prompts_sha256=prompts_digest(results.predict, [one.judge for one in judges]),
+        judge=first and first.model,
+        judge_digest=first and first.digest,
         selection=selection_words(results.selection),
         context_policy=results.predict.context_policy,
-        gui_diagnostics=judge is not None and "diagnostics" in judge.judge.prompts,
+        gui_diagnostics=any("diagnostics" in one.judge.prompts for one in judges),
     )
 
 
-def prompts_digest(predict: PredictSection, judge: JudgeRecord | None) -> str:
-    """One digest over what the model and the judge are told: entries of unlike prompts never share a table."""
-    prompts: dict[str, object] = {"tasks": predict.tasks, "extraction": predict.extraction}
-    if judge is not None:
-        prompts |= {"judge": judge.prompts, "system": judge.system_prompts}
-    return digest(prompts)
+def prompts_digest(predict: PredictSection, judges: Iterable[JudgeRecord]) -> str:
+    """One digest over what the model and the judges are told: entries of unlike prompts never share a table."""
+    told = sorted(digest([one.prompts, one.system_prompts]) for one in judges)
+    return digest({"tasks": predict.tasks, "extraction": predict.extraction, "judges": told})
 
 
 def slug_of(model: str, group: Group) -> str:

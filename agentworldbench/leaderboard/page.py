@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentworldbench.leaderboard.entries import Entry, Group, grouped, ranks
-from agentworldbench.leaderboard.page_data import entry_data, group_data
+from agentworldbench.leaderboard.page_data import entry_data, group_data, pooled
 from agentworldbench.leaderboard.tables import domains_of, group_notes, kind_name
 from agentworldbench.render.chart import Point, scatter
 from agentworldbench.render.names import domain_name
@@ -33,8 +33,6 @@ class _Row:
     rank: str
     name: str
     overall: str
-    bar: tuple[float, float, float]
-    """Low, score and high of the overall score as shares (0-100) of the group's `scale`, for the bar beside it."""
     domains: tuple[str, ...]
     beside: tuple[str, ...]
 
@@ -46,6 +44,7 @@ class _Section:
     label: str
     """What no other section is called."""
     scale: tuple[int, int]
+    """What the ends of the bars stand for that the script draws."""
     facts: tuple[tuple[str, str], ...]
     domains: tuple[str, ...]
     beside: tuple[str, ...]
@@ -58,13 +57,16 @@ def page_text(entries: Sequence[Entry], title: str = "AgentWorldBench leaderboar
     """The whole page."""
     groups = grouped(entries)
     sections = [_section(number, group, some) for number, (group, some) in enumerate(groups, start=1)]
+    shown_entries = {
+        entry.slug: entry_data(entry, number, rank, domains_of(some))
+        for number, (_, some) in enumerate(groups)
+        for rank, entry in zip(ranks(some), some, strict=True)
+    }
+    texts = pooled(shown_entries)
     data = {
-        "groups": [group_data(group, some) for group, some in groups],
-        "entries": {
-            entry.slug: entry_data(entry, number, rank, domains_of(some))
-            for number, (_, some) in enumerate(groups)
-            for rank, entry in zip(ranks(some), some, strict=True)
-        },
+        "groups": [group_data(group, some) | {"scale": _scale(some)} for group, some in groups],
+        "texts": texts,
+        "entries": shown_entries,
     }
     dates = [entry.provenance.date[:10] for entry in entries if entry.provenance]
     return page(
@@ -82,7 +84,7 @@ def page_text(entries: Sequence[Entry], title: str = "AgentWorldBench leaderboar
 
 
 def _section(number: int, group: Group, entries: list[Entry]) -> _Section:
-    domains, beside, scale = domains_of(entries), _columns(group, entries), _scale(entries)
+    domains, beside = domains_of(entries), _columns(group, entries)
     title = f"{kind_name(group)} on {group.data}"
     judge = ""
     if group.score == "judge":
@@ -91,13 +93,12 @@ def _section(number: int, group: Group, entries: list[Entry]) -> _Section:
         anchor=f"g{number}",
         title=shown(title),
         label=shown(f"{number}. {title}{judge}"),
-        scale=scale,
+        scale=_scale(entries),
         facts=tuple(group_data(group, entries)["facts"]),
         domains=tuple(map(domain_name, domains)),
         beside=beside,
         rows=tuple(
-            _row(entry, rank, domains, beside, scale)
-            for rank, entry in zip(ranks(entries), entries, strict=True)
+            _row(entry, rank, domains, beside) for rank, entry in zip(ranks(entries), entries, strict=True)
         ),
         notes=group_notes(group, entries),
         chart=_chart(entries),
@@ -116,7 +117,8 @@ def _scale(entries: Sequence[Entry]) -> tuple[int, int]:
     """Tens around all overall scores of a group: what the ends of its bars stand for."""
     low = 10 * floor(min(_bounds(entry)[0] for entry in entries) / 10)
     high = 10 * ceil(max(_bounds(entry)[1] for entry in entries) / 10)
-    return max(0, low), max(min(100, high), max(0, low) + 10)
+    first = min(90, max(0, low))
+    return first, max(min(100, high), first + 10)
 
 
 def _columns(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -130,9 +132,7 @@ def _columns(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(name for name, there in known.items() if there)
 
 
-def _row(
-    entry: Entry, rank: int | None, domains: Sequence[str], beside: Sequence[str], scale: tuple[int, int]
-) -> _Row:
+def _row(entry: Entry, rank: int | None, domains: Sequence[str], beside: Sequence[str]) -> _Row:
     rules, stated = entry.rules, entry.stated_overall
     cells = {
         "Coverage": percent(entry.least_coverage),
@@ -140,9 +140,6 @@ def _row(
         "Skill": share(rules.overall_skill) if rules else DASH,
         "USD / 1,000": _usd(entry),
     }
-    low, high = _bounds(entry)
-    first, last = scale
-    places = [100 * (value - first) / (last - first) for value in (low, entry.overall, high)]
     return _Row(
         entry=entry,
         rank=DASH if rank is None else str(rank),
@@ -150,7 +147,6 @@ def _row(
         overall=points(stated)
         if stated is not None
         else score_cell(entry.computed_overall, entry.overall_interval),
-        bar=(_clipped(places[0]), _clipped(places[1]), _clipped(places[2])),
         domains=tuple(_one_decimal(entry.scores.get(domain)) for domain in domains),
         beside=tuple(cells[name] for name in beside),
     )
@@ -163,10 +159,6 @@ def _one_decimal(value: float | None) -> str:
 def _usd(entry: Entry) -> str:
     cost = entry.costs.usd_per_thousand if entry.costs else None
     return DASH if cost is None else f"{cost:.2f}"
-
-
-def _clipped(value: float) -> float:
-    return round(min(100.0, max(0.0, value)), 1)
 
 
 def _chart(entries: Sequence[Entry]) -> Any:

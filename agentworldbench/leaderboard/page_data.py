@@ -12,13 +12,13 @@ from typing import Any
 
 from agentworldbench.leaderboard.entries import Entry, Group
 from agentworldbench.leaderboard.provenance import Costs
-from agentworldbench.leaderboard.tables import domains_of, kind_name
+from agentworldbench.leaderboard.tables import domains_of, kind_name, simulated_domains, why_unranked
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.sample import shown
 from agentworldbench.stats.costs import Spending
-from agentworldbench.stats.intervals import Interval
-from agentworldbench.stats.results import Reading, Scores
+from agentworldbench.stats.intervals import Interval, Intervals
+from agentworldbench.stats.results import Reading
 
 HASH = 12
 """Digits of a hash that the page shows; the whole stands in the entry's file."""
@@ -30,8 +30,10 @@ def group_data(group: Group, entries: Sequence[Entry]) -> dict[str, Any]:
         ("Data", _with(group.data, _signs(("at ", group.data_revision), ("files ", group.data_sha256)))),
         ("Protocol", _with(group.protocol, _signs(("prompts ", group.prompts_sha256)))),
         ("Judge", _with(group.judge or "none: rule checks alone", _signs(("", group.judge_digest)))),
-        *(("Apart", text) for text in group.departures),
+        *(("Not ranked", text) for text in group.departures),
     ]
+    if simulated := simulated_domains(entries):
+        facts.append(("Simulated", ", ".join(simulated)))
     run = next((entry for entry in entries if entry.provenance), None)
     return {
         "kind": kind_name(group),
@@ -52,8 +54,6 @@ def _shared(group: Group, entry: Entry) -> list[tuple[str, str]]:
         ("All prompts, digest", group.prompts_sha256 or ""),
         ("Tasks, digests", _hashes(entry.provenance.predict.tasks)),
     ]
-    if data.simulated:
-        found.append(("Simulated", ", ".join(map(domain_name, data.simulated))))
     for one in entry.judges:
         judge = one.judge
         settings = {
@@ -69,15 +69,26 @@ def _shared(group: Group, entry: Entry) -> list[tuple[str, str]]:
     return [(name, shown(text)) for name, text in found if text]
 
 
+def pooled(entries: Mapping[str, dict[str, Any]]) -> list[str]:
+    """Texts that many runs have alike, once each; in the entries their places stand for them."""
+    texts: dict[str, int] = {}
+    for run in (entry["run"] for entry in entries.values() if "run" in entry):
+        for name in ("harness", "sampling"):
+            run[name] = texts.setdefault(run[name], len(texts))
+        run["served"] = [texts.setdefault(name, len(texts)) for name in run.get("served", ())]
+    return list(texts)
+
+
 def entry_data(entry: Entry, group: int, rank: int | None, domains: Sequence[str]) -> dict[str, Any]:
     """One entry; fields that it does not have are missing. Lists have a value for each of the group's domains."""
     reading = entry.readings.get(entry.parse) if entry.parse else None
     coverage = entry.coverage or {}
     found: dict[str, Any] = {
         "g": group,
-        "name": shown(entry.model),
+        "name": entry.model,
         "status": entry.status,
         "rank": rank,
+        "why": why_unranked(entry),
         "overall": _short(entry.overall),
         "computed": _short(entry.computed_overall) if entry.stated_overall is not None else None,
         "interval": _bounds(entry.overall_interval),
@@ -100,10 +111,19 @@ def entry_data(entry: Entry, group: int, rank: int | None, domains: Sequence[str
         "submitter": entry.submitter.model_dump(exclude_none=True) if entry.submitter else None,
         "bundle": entry.bundle.model_dump(exclude_none=True) if entry.bundle else None,
         "verified": entry.verification.model_dump() if entry.verification else None,
-        "note": entry.note and shown(entry.note),
+        "note": entry.note,
         "source": entry.source.model_dump() if entry.source else None,
     }
-    return {name: value for name, value in found.items() if value not in (None, {}, [])}
+    return {name: _visible(value) for name, value in found.items() if value not in (None, {}, [])}
+
+
+def _visible(value: Any) -> Any:
+    """A value whose texts have no character that is not seen, or that turns the line around."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, dict):
+        return {name: _visible(one) for name, one in value.items()}
+    return [_visible(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _reading(reading: Reading, domains: Sequence[str]) -> dict[str, list[float | None]]:
@@ -123,10 +143,26 @@ def _reading(reading: Reading, domains: Sequence[str]) -> dict[str, list[float |
 
 
 def _dimensions(reading: Reading, policy: str, domains: Sequence[str]) -> list[list[float | None]]:
-    """The five dimensions of the macro mean, then of each domain."""
-    known = {name: getattr(block, policy) for name, block in reading.domains.items()}
-    rows: list[Scores] = [getattr(reading, f"macro_{policy}"), *(known.get(name, {}) for name in domains)]
-    return [[_short(scores.get(dimension), 1) for dimension in DIMENSIONS] for scores in rows]
+    """The five dimensions of the macro mean, then of each domain: score and half of its interval in turn."""
+    nothing: dict[str, Intervals] = {}
+    known = {name: (getattr(one, policy), one.dimension_intervals) for name, one in reading.domains.items()}
+    rows = [(getattr(reading, f"macro_{policy}"), reading.macro_dimension_intervals)]
+    rows += [known.get(name, ({}, nothing)) for name in domains]
+    return [
+        [
+            number
+            for name in DIMENSIONS
+            for number in (
+                _short(scores.get(name), 1),
+                _half(getattr(intervals.get(name, Intervals()), policy)),
+            )
+        ]
+        for scores, intervals in rows
+    ]
+
+
+def _half(interval: Interval | None) -> float | None:
+    return _short(interval.half, 1) if interval else None
 
 
 def _counts(reading: Reading, domains: Sequence[str]) -> list[tuple[int, int, int] | None]:
@@ -195,22 +231,24 @@ def _run(entry: Entry) -> dict[str, Any] | None:
         "date": run.date,
         "harness": _with(run.harness, commit),
         "scored": None if run.scored_by == run.harness else run.scored_by,
-        "model": shown(str(run.predict.model.get("model", ""))),
-        "sampling": shown(told),
+        "model": str(run.predict.model.get("model", "")),
+        "sampling": told,
         "epochs": None if run.epochs == 1 else run.epochs,
         "repeats": [one.repeats for one in entry.judges if one.repeats > 1],
-        "served": [shown(name) for one in entry.judges for name in one.served],
+        "served": [name for one in entry.judges for name in one.served],
         "samples": sum(run.samples.values()),
     }
     return {name: value for name, value in found.items() if value not in (None, [])}
 
 
 def _settings(values: Mapping[str, Any]) -> str:
-    known = {name: value for name, value in values.items() if value not in (None, {}, [])}
-    return ", ".join(
+    """What was set; parameters that were left to the server are not named."""
+    known = {name: value for name, value in values.items() if value not in (None, {}, [], "server default")}
+    told = [
         f"{name} {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in known.items()
-    )
+    ]
+    return ", ".join(told) or "server defaults"
 
 
 def _hashes(hashes: Mapping[str, str | None]) -> str:

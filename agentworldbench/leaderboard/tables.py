@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from agentworldbench.leaderboard.entries import Entry, Group, RuleScores, grouped, ranks
+from agentworldbench.leaderboard.entries import RANK_COVERAGE, Entry, Group, RuleScores, grouped, ranks
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.numbers import interval_notes, score_cell, share_cell
@@ -79,6 +79,26 @@ def _skill(rules: RuleScores | None) -> str:
     return DASH if rules is None else share_cell(rules.overall_skill, rules.skill_interval)
 
 
+def simulated_domains(entries: Sequence[Entry]) -> list[str]:
+    """The domains of a group's data in which no real environment answered, as people write them."""
+    runs = [entry.provenance.predict.data.simulated for entry in entries if entry.provenance]
+    return [domain_name(domain) for domain in dict.fromkeys(name for some in runs for name in some)]
+
+
+def why_unranked(entry: Entry) -> str | None:
+    """Why an entry has no rank; None where it has one."""
+    if entry.rankable:
+        return None
+    if entry.group.departures:
+        return "; ".join(entry.group.departures)
+    if entry.anchor:
+        return "an anchor to compare with, not a model"
+    if entry.coverage is None:
+        return "coverage is not disclosed"
+    short = [domain_name(name) for name in entry.scores if entry.coverage.get(name, 0) < RANK_COVERAGE]
+    return f"coverage below 99 % in {', '.join(short)}"
+
+
 def group_notes(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
     """What must be said below a group's table."""
     return _notes(entries, _beside(group, entries))
@@ -86,13 +106,17 @@ def group_notes(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
 
 def _notes(entries: Sequence[Entry], beside: Collection[str]) -> tuple[str, ...]:
     notes = [f"* {entry.model}: {entry.note}" for entry in entries if entry.note]
+    if simulated := simulated_domains(entries):
+        notes.append(f"Simulated, not recorded from a real environment: {', '.join(simulated)}.")
     departures = entries[0].group.departures if entries else ()
     if departures:
         notes.append(f"No ranks: {'; '.join(departures)}. Ordered by overall score.")
-    elif any(not entry.rankable for entry in entries):
+    elif any(not entry.rankable and not entry.anchor for entry in entries):
         notes.append(
             "No rank where coverage is not disclosed or below 99 % in a domain; ordered by overall score."
         )
+    if not departures and any(entry.anchor for entry in entries):
+        notes.append("Baselines of the harness are anchors to compare with and have no rank.")
     if any(entry.coverage for entry in entries):
         notes.append("Coverage: scored of all samples, in the domain that has the least.")
     if beside:

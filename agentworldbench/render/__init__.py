@@ -1,1 +1,1 @@
-"""Tables as text and Markdown, shared by runs and leaderboards."""
+"""Tables, charts, the shell of pages, and escaping: shared by runs, leaderboards and reports."""

@@ -1,8 +1,8 @@
 """A chart of scores against cost as inline SVG: logarithmic in cost, whiskers for intervals, best-for-the-money marked.
 
 In: points with a cost above 0. Out: markup that takes its colours and sizes from the page's style sheet; every point is a
-link with a name. Names stand where there is room, first at the points that nothing cheaper surpasses; the others are
-read by pointing at them.
+link with a name. Names stand where there is room, first at the points that nothing cheaper surpasses, and among many
+points at those alone; the others are read by pointing at them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ WIDTH, HEIGHT = 720, 380
 LEFT, RIGHT, TOP, BOTTOM = 52, 24, 36, 62
 LABEL_CHARACTERS: Final = 28
 LABEL_HEIGHT: Final = 15
+FEW: Final = 24
+"""Points up to which all are named where there is room; among more a name would not be found beside its point."""
 CHARACTER_WIDTH: Final = 7.4
 """Of a letter at the size of a wide screen, in units of the drawing."""
 
@@ -63,8 +65,11 @@ def scatter(points: Sequence[Point], across: str, upwards: str) -> Markup:
     parts.append(Markup('<path class="frontier" d="{}"/>').format(path))
     dots = [(axes.x(one.cost), axes.y(one.score)) for one in points]
     labels: list[_Box] = []
+    named = len(points) <= FEW
     for point in [*marked, *sorted((one for one in points if one not in marked), key=lambda one: -one.score)]:
-        parts.append(_drawn(point, axes, point in marked, _label(point, axes, dots, labels)))
+        best = point in marked
+        label = _label(point, axes, dots, labels) if best or named else None
+        parts.append(_drawn(point, axes, best, label))
     return Markup("").join([*parts, Markup("</svg>")])
 
 
@@ -79,11 +84,7 @@ class _Box:
 
     def free(self, dots: Sequence[tuple[float, float]], labels: Sequence[_Box]) -> bool:
         """Whether it lies inside the chart, on no dot and no other label."""
-        inside = (
-            self.left >= LEFT
-            and self.right <= WIDTH - RIGHT
-            and TOP + LABEL_HEIGHT <= self.base <= HEIGHT - BOTTOM
-        )
+        inside = self.left >= LEFT and self.right <= WIDTH - RIGHT and TOP + 2 <= self.base <= HEIGHT - BOTTOM
         on_dot = any(
             self.left - 6 < x < self.right + 6 and self.base - LABEL_HEIGHT < y < self.base + 6
             for x, y in dots

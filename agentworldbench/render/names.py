@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_uppercase
+
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.stats.results import Results
 
@@ -11,6 +13,13 @@ _NAMES = {"mcp": "MCP", "swe": "SWE", "os": "OS"}
 def domain_name(domain: str) -> str:
     """A domain as people write it."""
     return _NAMES.get(domain, domain.capitalize())
+
+
+def letters(count: int) -> list[str]:
+    """What tells the judges of a run apart in tables; a single one needs nothing."""
+    if count == 1:
+        return [""]
+    return [ascii_uppercase[n] if n < len(ascii_uppercase) else str(n + 1) for n in range(count)]
 
 
 def scope(results: Results) -> str:

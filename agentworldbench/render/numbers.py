@@ -44,9 +44,9 @@ def skill_cell(skill: Skill | None, policy: str) -> str:
     return share_cell(getattr(skill, policy), getattr(skill.intervals, policy))
 
 
-def share_cell(value: float | None, interval: Interval | None) -> str:
-    """A share or skill, three decimals, with half the width of its interval, which need not be symmetric."""
-    return share(value) if value is None or interval is None else _cell(value, interval, 1, 3)
+def share_cell(value: float | None, interval: Interval | None, decimals: int = 3) -> str:
+    """A share or skill with half the width of its interval, which need not be symmetric."""
+    return share(value) if value is None or interval is None else _cell(value, interval, 1, decimals)
 
 
 def _cell(value: float, interval: Interval, scale: float, decimals: int) -> str:

@@ -1,7 +1,7 @@
 """The tables of one run, from its `Results`.
 
-Scores with their intervals (`scores.py`), then the details: judge tables (one a judge), the table of rule
-metrics (`rules.py`), failures by class. Coverage stands beside every mean; a partial run says so in its
+Scores with their intervals (`scores.py`), then the details: judge tables (one a judge), panel and agreement
+(`panel.py`), the table of rule metrics (`rules.py`), failures by class. Coverage stands beside every mean; a partial run says so in its
 title; a subset of the seven domains says how many.
 """
 
@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.records import DIMENSIONS, FailureKind
+from agentworldbench.records import FailureKind
+from agentworldbench.render.by_domain import by_domain_table
 from agentworldbench.render.names import domain_name, scope
+from agentworldbench.render.panel import agreement_table, panel_table
 from agentworldbench.render.rules import rule_table
 from agentworldbench.render.scores import scores_table
 from agentworldbench.render.table import DASH, Table, percent, points
-from agentworldbench.stats.results import Block, JudgeResults, Results, Scores
+from agentworldbench.stats.results import JudgeResults, Results
 
 
 def run_tables(results: Results) -> list[Table]:
@@ -23,51 +25,29 @@ def run_tables(results: Results) -> list[Table]:
     tables = [scores_table(results)]
     for judge in results.judges:
         tables += [judge_table(results, judge), readings_table(results, judge)]
+    tables += filter(None, (panel_table(results), agreement_table(results)))
     tables.append(rule_table(results))
     return [*tables, *filter(None, (failure_table(results), notes_table(results)))]
 
 
 def judge_table(results: Results, judge: JudgeResults) -> Table:
     """Scores by domain and dimension under one judge, by the reading and policy of its protocol."""
-    policy = PROTOCOLS[judge.judge.protocol].policy
-    other = "exclude" if policy == "floor" else "floor"
-    columns = ("Domain", "Scored", "Coverage", policy.capitalize(), other.capitalize())
-    rows = [_judge_row(domain_name(domain), one, policy, other) for domain, one in judge.domains.items()]
-    count = len(judge.domains)
-    macro = judge.macro_floor if policy == "floor" else judge.macro_exclude
-    second = judge.macro_exclude if policy == "floor" else judge.macro_floor
-    scored = f"{judge.micro.scored}/{judge.micro.samples}"
-    rows.append(
-        (
-            "Overall, macro",
-            scored,
-            percent(judge.micro.coverage),
-            points(macro["total"]),
-            points(second["total"]),
-            *_dimension_cells(macro),
-        )
-    )
-    rows.append(_judge_row("Overall, micro", judge.micro, policy, other))
     served = (
         f" (served as {', '.join(judge.served)})"
         if judge.served and judge.served != (judge.judge.model,)
         else ""
     )
     notes = [
-        f"0-100. floor: a failed sample counts 0; exclude: failed samples are left out. Headline: macro, {policy}.",
-        f"Judge {judge.judge.model}{served}, protocol {judge.judge.protocol}, digest {judge.judge.digest}.",
+        f"Judge {judge.judge.model}{served}, protocol {judge.judge.protocol}, digest {judge.judge.digest}."
     ]
     if "diagnostics" in judge.judge.prompts:
         notes.append("With GUI diagnostics: these are not numbers of the official protocol.")
-    if macro["total"] is None:
-        notes.insert(0, "A domain without any scored sample makes the macro average not available.")
-    return Table(
-        title=f"Judge scores of {results.model} by {results.judge_names[judge.judge.digest]} — {scope(results)}",
-        columns=(*columns, *(name.capitalize() for name in DIMENSIONS)),
-        rows=tuple(rows),
-        left=("Domain",),
-        strong=(count,),
-        notes=tuple(notes),
+    name = results.judge_names[judge.judge.digest]
+    return by_domain_table(
+        f"Judge scores of {results.model} by {name} — {scope(results)}",
+        judge.headline,
+        PROTOCOLS[judge.judge.protocol].policy,
+        notes,
     )
 
 
@@ -101,23 +81,6 @@ def readings_table(results: Results, judge: JudgeResults) -> Table:
     )
 
 
-def _judge_row(name: str, one: Block, policy: str, other: str) -> tuple[str, ...]:
-    first: Scores = getattr(one, policy)
-    second: Scores = getattr(one, other)
-    head = (
-        name,
-        f"{one.scored}/{one.samples}",
-        percent(one.coverage),
-        points(first["total"]),
-        points(second["total"]),
-    )
-    return head + _dimension_cells(first)
-
-
-def _dimension_cells(scores: Scores) -> tuple[str, ...]:
-    return tuple(points(scores[name]) for name in DIMENSIONS)
-
-
 def failure_table(results: Results) -> Table | None:
     """Failures by stage and class, a column a domain; None when there is none."""
     rows = _failure_rows("prediction", results.predictions.failures)
@@ -127,6 +90,9 @@ def failure_table(results: Results) -> Table | None:
         name = f"judge {results.judge_names[judge.judge.digest]}"
         rows += _failure_rows(name, of_judge)
         notes += [f"{name}, {kind}, for example: {text}" for kind, text in judge.examples.items()]
+    if results.panel:
+        of_panel = {domain: counts["judge"] for domain, counts in results.panel.reading.failures.items()}
+        rows += _failure_rows("panel", of_panel)
     if any(judge.judge.parse == "official" for judge in results.judges):
         notes.append(
             "Predictions failed by the strict rules; by the official ones only a reply without content does."

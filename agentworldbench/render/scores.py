@@ -6,15 +6,13 @@ rule score and skill. The tables behind it have the details.
 
 from __future__ import annotations
 
-from string import ascii_uppercase
-
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.render.names import domain_name, scope
+from agentworldbench.render.names import domain_name, letters, scope
 from agentworldbench.render.numbers import interval_notes, score_cell, skill_cell
 from agentworldbench.render.table import DASH, Table, points
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.intervals import Interval, Intervals
-from agentworldbench.stats.results import JudgeResults, MetricMean, Results, Skill
+from agentworldbench.stats.results import MetricMean, Reading, Results, Scores, Skill
 from agentworldbench.stats.skill import ROOM
 
 _AVERAGES = ("Overall, macro", "Overall, micro")
@@ -30,11 +28,16 @@ def scores_table(results: Results) -> Table:
     columns: dict[str, _Column] = {}
     notes = []
     for letter, judge in zip(_letters(len(results.judges)), results.judges, strict=True):
-        columns |= _judge_columns(judge, letter, shown)
+        policy = PROTOCOLS[judge.judge.protocol].policy
+        columns |= _reading_columns(judge.headline, policy, (f"Judged{letter}", f"Judge{letter}"), shown)
         name, protocol = results.judge_names[judge.judge.digest], judge.judge.protocol
         notes.append(
             f"Judge{letter}: {name}, protocol {protocol}, 0-100, headline macro, {PROTOCOLS[protocol].policy}."
         )
+    if panel := results.panel:
+        policy = PROTOCOLS[panel.protocol].policy
+        columns |= _reading_columns(panel.reading, policy, ("By panel", "Panel"), shown)
+        notes.append(f"Panel: {panel.rule}, protocol {panel.protocol}, 0-100, headline macro, {policy}.")
     columns |= _rule_columns(results, shown)
     notes.append(
         f"Rule score: 0-100 by rules alone ({results.policy}), never part of a judge's score; the reference "
@@ -53,22 +56,22 @@ def scores_table(results: Results) -> Table:
 
 
 def _letters(count: int) -> list[str]:
-    """What tells the columns of several judges apart; a single one needs nothing."""
-    if count == 1:
-        return [""]
-    return [f" {ascii_uppercase[n]}" if n < len(ascii_uppercase) else f" {n + 1}" for n in range(count)]
+    """What the columns of a judge end in."""
+    return [f" {letter}".rstrip() for letter in letters(count)]
 
 
-def _judge_columns(judge: JudgeResults, letter: str, shown: _Shown) -> dict[str, _Column]:
-    policy = PROTOCOLS[judge.judge.protocol].policy
-    macro = judge.macro_floor if policy == "floor" else judge.macro_exclude
+def _reading_columns(
+    reading: Reading, policy: str, names: tuple[str, str], shown: _Shown
+) -> dict[str, _Column]:
+    """How many samples are scored, and the scores."""
+    macro: Scores = getattr(reading, f"macro_{policy}")
     totals = [
         *(
             (domain_name(domain), block, getattr(block, policy)["total"], block.intervals)
-            for domain, block in judge.domains.items()
+            for domain, block in reading.domains.items()
         ),
-        (_AVERAGES[0], judge.micro, macro["total"], judge.macro_intervals),
-        (_AVERAGES[1], judge.micro, getattr(judge.micro, policy)["total"], judge.micro.intervals),
+        (_AVERAGES[0], reading.micro, macro["total"], reading.macro_intervals),
+        (_AVERAGES[1], reading.micro, getattr(reading.micro, policy)["total"], reading.micro.intervals),
     ]
     judged, scores = _Column(), _Column()
     for row, block, total, intervals in totals:
@@ -76,7 +79,7 @@ def _judge_columns(judge: JudgeResults, letter: str, shown: _Shown) -> dict[str,
         shown.append((row, interval))
         judged[row] = f"{block.scored}/{block.samples}"
         scores[row] = score_cell(total, interval)
-    return {f"Judged{letter}": judged, f"Judge{letter}": scores}
+    return {names[0]: judged, names[1]: scores}
 
 
 def _rule_columns(results: Results, shown: _Shown) -> dict[str, _Column]:
@@ -120,6 +123,9 @@ def _rerun_notes(results: Results) -> tuple[str, ...]:
     for letter, judge in zip(_letters(len(results.judges)), results.judges, strict=True):
         interval = getattr(judge.headline.macro_rerun, PROTOCOLS[judge.judge.protocol].policy)
         found.append(f"Judge{letter} ± {_half(interval, 1)}")
+    if panel := results.panel:
+        interval = getattr(panel.reading.macro_rerun, PROTOCOLS[panel.protocol].policy)
+        found.append(f"Panel ± {_half(interval, 1)}")
     found.append(f"Rule score ± {_half(getattr(results.rules.macro_rerun, results.policy), 100)}")
     return (
         f"{results.epochs} epochs, averaged in each sample. Interval re-run (the same samples answered and judged again "

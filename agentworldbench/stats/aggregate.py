@@ -63,12 +63,17 @@ def block(
         name: None if score is None else score * (len(columns[name]) / asked)
         for name, score in exclude.items()
     }
-    known = {name: _points(row["total"]) for name, row in values.items() if "total" in row}
     strata = by_domain(refs).values()
-    scored = [[(ref.cluster, known[ref.id]) for ref in some if ref.id in known] for some in strata]
-    zeros = [
-        [(ref.cluster, known.get(ref.id, 0.0)) for ref in some if ref.id not in pending] for some in strata
-    ]
+
+    def around(column: str) -> Intervals:
+        known = {name: _points(row[column]) for name, row in values.items() if column in row}
+        scored = [[(ref.cluster, known[ref.id]) for ref in some if ref.id in known] for some in strata]
+        zeros = [
+            [(ref.cluster, known.get(ref.id, 0.0)) for ref in some if ref.id not in pending]
+            for some in strata
+        ]
+        return Intervals(exclude=of_strata(exclude[column], scored), floor=of_strata(floor[column], zeros))
+
     return Block(
         samples=len(refs),
         asked=asked,
@@ -77,9 +82,8 @@ def block(
         coverage=len(rows) / len(refs) if refs else 0.0,
         exclude=exclude,
         floor=floor,
-        intervals=Intervals(
-            exclude=of_strata(exclude["total"], scored), floor=of_strata(floor["total"], zeros)
-        ),
+        intervals=around("total"),
+        dimension_intervals={name: around(name) for name in DIMENSIONS},
     )
 
 
@@ -91,11 +95,20 @@ def _points(value: float) -> float:
 def macro_intervals(blocks: Iterable[Block]) -> Intervals:
     """The intervals of the macro means of the totals."""
     rows = list(blocks)
+    return _of_macro("total", rows, [one.intervals for one in rows])
+
+
+def macro_dimension_intervals(blocks: Iterable[Block]) -> dict[str, Intervals]:
+    """The intervals of the macro means of the dimensions."""
+    rows = list(blocks)
+    parts = {name: [one.dimension_intervals.get(name, Intervals()) for one in rows] for name in DIMENSIONS}
+    return {name: _of_macro(name, rows, some) for name, some in parts.items()}
+
+
+def _of_macro(column: str, rows: Sequence[Block], parts: Sequence[Intervals]) -> Intervals:
     return Intervals(
-        exclude=stratified(
-            macro(one.exclude for one in rows)["total"], [one.intervals.exclude for one in rows]
-        ),
-        floor=stratified(macro(one.floor for one in rows)["total"], [one.intervals.floor for one in rows]),
+        exclude=stratified(macro(one.exclude for one in rows)[column], [one.exclude for one in parts]),
+        floor=stratified(macro(one.floor for one in rows)[column], [one.floor for one in parts]),
     )
 
 

@@ -10,6 +10,7 @@ draws but a sign that the number hangs on few clusters.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agentworldbench.stats.bootstrap import DRAWS, LEAST, Resampled, resampled_interval, seeded
@@ -29,15 +30,25 @@ def drawn_sums(name: str, sums: NDArray[np.float64]) -> Iterator[NDArray[np.floa
     """
     import numpy as np
 
-    count = len(sums)
-    if count < LEAST:
+    if len(sums) < LEAST:
         return
+    for times in _times(name, len(sums)):
+        yield times.astype(np.float64) @ sums
+
+
+@lru_cache(maxsize=1)  # the columns of one verdict are drawn alike, one after the other
+def _times(name: str, count: int) -> tuple[NDArray[np.uint16], ...]:
+    """How often each of `count` clusters is in each draw."""
+    import numpy as np
+
     random = seeded(name)
     offsets = count * np.arange(_AT_ONCE)[:, None]
+    found = []
     for _ in range(0, DRAWS, _AT_ONCE):
         chosen = random.integers(0, count, size=(_AT_ONCE, count - 1)) + offsets
         times = np.bincount(chosen.ravel(), minlength=_AT_ONCE * count).reshape(_AT_ONCE, count)
-        yield times.astype(np.float64) @ sums
+        found.append(times.astype(np.uint16))
+    return tuple(found)
 
 
 def drawn_interval(draws: NDArray[np.float64], clusters: int) -> Interval:

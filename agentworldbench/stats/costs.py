@@ -8,9 +8,11 @@ later prices what came before. All attempts count, those of superseded records t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from math import fsum
+from operator import add
 
 from agentworldbench.prices import Price
 from agentworldbench.records import Asked, Record, Usage
@@ -30,6 +32,20 @@ class Spending(Record):
     records: int = 0
     unknown: int = 0
     saved_usd: float | None = None
+
+
+def together(parts: Sequence[Spending]) -> Spending:
+    """The spending of several models as one; what is unknown of a part is unknown of the whole."""
+    costs = [one.cost_usd for one in parts if one.cost_usd is not None]
+    saved = [one.saved_usd for one in parts if one.saved_usd is not None]
+    return Spending(
+        usage=reduce(add, (one.usage for one in parts), Usage()),
+        cost_usd=fsum(costs) if len(costs) == len(parts) else None,
+        known_usd=fsum(one.known_usd for one in parts),
+        records=sum(one.records for one in parts),
+        unknown=sum(one.unknown for one in parts),
+        saved_usd=fsum(saved) if len(saved) == len(parts) else None,
+    )
 
 
 class Amount(Record):

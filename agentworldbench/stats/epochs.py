@@ -2,7 +2,7 @@
 
 In: of each sample what its epochs scored. Out: `Block`s and `RuleResults` in which each sample weighs the same, its
 epochs averaged first, and the interval `re-run`: the same samples, answered and judged once more as often as here.
-What failures do is the rule of `panel.py` for a panel of one judge. A sample's epochs are independent answers, each
+What failures do is the rule of `panel.py`, for one judge as for several. A sample's epochs are independent answers, each
 with verdicts of its own, so that their spread holds the generation's part and the judge's:
 
     V = sum over samples of s^2 / E / n^2
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from statistics import variance
 
-from agentworldbench.records import SampleMetrics, SampleRef
+from agentworldbench.records import DIMENSIONS, SampleMetrics, SampleRef
 from agentworldbench.stats.aggregate import RULE_SCORE, by_domain, rule_results, value_of
 from agentworldbench.stats.intervals import Interval, Intervals, around, is_nothing, of_strata, stratified
 from agentworldbench.stats.panel import Judged, Panel, PanelScore, panel_block, panel_score
@@ -39,9 +39,8 @@ class SampleEpochs:
     floor: tuple[float, ...]
 
 
-def sample_epochs(judge: str, repeats: int, epochs: Sequence[Judged]) -> SampleEpochs:
-    """One judge's score of a sample from all its epochs."""
-    panel = Panel((judge,), 1, repeats)
+def sample_epochs(panel: Panel, epochs: Sequence[Judged]) -> SampleEpochs:
+    """A panel's score of a sample from all its epochs; one judge is a panel of one."""
     each = [panel_score(panel, [one]) for one in epochs]
     return SampleEpochs(
         panel_score(panel, epochs),
@@ -56,6 +55,18 @@ def epochs_block(refs: Sequence[SampleRef], samples: Mapping[str, SampleEpochs])
     whole = panel_block([(cluster, one.score) for cluster, one in mine])
     exclude, floor = whole.exclude["total"], whole.floor["total"]
     strata = [[(ref.cluster, samples[ref.id].score) for ref in some] for some in by_domain(refs).values()]
+
+    def around_column(column: str) -> Intervals:
+        excluded = [
+            [(c, value) for c, one in some if (value := one.exclude[column]) is not None] for some in strata
+        ]
+        floored = [
+            [(c, value) for c, one in some if (value := one.floor[column]) is not None] for some in strata
+        ]
+        return Intervals(
+            exclude=of_strata(whole.exclude[column], excluded), floor=of_strata(whole.floor[column], floored)
+        )
+
     return Block(
         samples=len(refs),
         asked=sum(one.score.floor["total"] is not None for _, one in mine),
@@ -64,22 +75,8 @@ def epochs_block(refs: Sequence[SampleRef], samples: Mapping[str, SampleEpochs])
         coverage=whole.coverage,
         exclude=whole.exclude,
         floor=whole.floor,
-        intervals=Intervals(
-            exclude=of_strata(
-                exclude,
-                [
-                    [(c, value) for c, one in some if (value := one.exclude["total"]) is not None]
-                    for some in strata
-                ],
-            ),
-            floor=of_strata(
-                floor,
-                [
-                    [(c, value) for c, one in some if (value := one.floor["total"]) is not None]
-                    for some in strata
-                ],
-            ),
-        ),
+        intervals=around_column("total"),
+        dimension_intervals={name: around_column(name) for name in DIMENSIONS},
         rerun=Intervals(
             exclude=rerun(exclude, [one.exclude for _, one in mine]),
             floor=rerun(floor, [one.floor for _, one in mine]),

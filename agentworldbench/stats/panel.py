@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum
 from typing import Literal
 
 from agentworldbench.records import Record
 from agentworldbench.stats.aggregate import COLUMNS, mean, score_of
 from agentworldbench.stats.intervals import Intervals, clustered
-from agentworldbench.stats.results import Scores
+from agentworldbench.stats.results import PanelCounts, Scores
 
 Values = Mapping[str, float]
 """The values of a verdict, 1 to 5, by column (see `aggregate.strict_values`)."""
@@ -28,7 +28,8 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Panel:
-    """The judges, how often each is asked, how many must have a valid verdict, and how theirs are combined.
+    """The judges, how many of them must have a valid verdict, how often each is asked (`repeats`; not named there:
+    once), and how their values are combined.
 
     With an even number of judges the median is the mean of the middle two. Raises ValueError for a panel that
     cannot be: no judge, one named twice, `least` not from 1 to the number of judges, no repeat.
@@ -36,7 +37,7 @@ class Panel:
 
     judges: tuple[str, ...]
     least: int
-    repeats: int = 1
+    repeats: Mapping[str, int] = field(default_factory=dict)
     combine: Literal["median", "mean"] = "median"
 
     def __post_init__(self) -> None:
@@ -44,13 +45,17 @@ class Panel:
             raise ValueError("a panel has at least one judge, and each once")
         if not 1 <= self.least <= len(self.judges):
             raise ValueError(f"at least {self.least} of {len(self.judges)} judges cannot be asked for")
-        if self.repeats < 1:
+        if min(self.repeats.values(), default=1) < 1:
             raise ValueError("each judge is asked at least once")
 
     @property
     def places(self) -> set[tuple[str, int]]:
         """Judge and repeat (from 1) of every verdict on a prediction."""
-        return {(judge, repeat) for judge in self.judges for repeat in range(1, self.repeats + 1)}
+        return {place for judge in self.judges for place in self.of(judge)}
+
+    def of(self, judge: str) -> list[tuple[str, int]]:
+        """The places of one judge."""
+        return [(judge, repeat) for repeat in range(1, self.repeats.get(judge, 1) + 1)]
 
 
 @dataclass(frozen=True)
@@ -59,25 +64,6 @@ class Judged:
 
     verdicts: Mapping[tuple[str, int], Values | None]
     failed: bool = False
-
-
-class PanelCounts(Record):
-    """What became of predictions: `scored` by enough judges (`short`: though a verdict failed), `failed`
-    themselves, `too_few` valid judges, `pending`; and of the verdicts on them."""
-
-    predictions: int = 0
-    scored: int = 0
-    short: int = 0
-    failed: int = 0
-    too_few: int = 0
-    pending: int = 0
-    verdicts: int = 0
-    verdicts_failed: int = 0
-
-    def __add__(self, other: PanelCounts) -> PanelCounts:
-        """Sum field by field."""
-        mine, others = self.model_dump(), other.model_dump()
-        return PanelCounts(**{name: mine[name] + others[name] for name in mine})
 
 
 class PanelScore(Record):
@@ -116,11 +102,7 @@ def panel_values(panel: Panel, verdicts: Mapping[tuple[str, int], Values | None]
         raise ValueError(f"no verdict of this panel: {sorted(strange)[0]}")
     judges: list[dict[str, float]] = []
     for judge in panel.judges:
-        valid = [
-            values
-            for repeat in range(1, panel.repeats + 1)
-            if (values := verdicts.get((judge, repeat))) is not None
-        ]
+        valid = [values for place in panel.of(judge) if (values := verdicts.get(place)) is not None]
         if valid:
             judges.append(_by_column(valid, least=1, combine="mean"))
     return _by_column(judges, panel.least, panel.combine) if len(judges) >= panel.least else None

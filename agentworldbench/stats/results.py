@@ -13,7 +13,15 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agentworldbench.records import Record, Usage
-from agentworldbench.run_record import Grown, JudgeRecord, PredictSection, SelectionRecord, judge_names
+from agentworldbench.run_record import (
+    Grown,
+    JudgeRecord,
+    PanelRule,
+    PredictSection,
+    SelectionRecord,
+    judge_names,
+)
+from agentworldbench.stats.agreement import Agreement
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Intervals
 
@@ -23,12 +31,13 @@ Scores = dict[str, float | None]
 
 class Block(Grown):
     """Scores of one domain, or of all, for one judge. `asked` leaves out samples still to be asked;
-    `intervals` are those of the total, `rerun` those of the same samples answered and judged again.
+    `intervals` are those of the total, `dimension_intervals` those of the five dimensions, `rerun` those of the total
+    when the same samples are answered and judged again.
 
     With several epochs or repeats `coverage` is the share of predictions that have a score.
     """
 
-    LATER: ClassVar = ("rerun",)
+    LATER: ClassVar = ("rerun", "dimension_intervals")
 
     samples: int
     asked: int
@@ -39,6 +48,7 @@ class Block(Grown):
     floor: Scores
     intervals: Intervals = Intervals()
     rerun: Intervals = Intervals()
+    dimension_intervals: dict[str, Intervals] = Field(default_factory=dict)
 
 
 class Reading(Grown):
@@ -49,7 +59,7 @@ class Reading(Grown):
     valid verdict among its repeats has not failed.
     """
 
-    LATER: ClassVar = ("macro_rerun",)
+    LATER: ClassVar = ("macro_rerun", "macro_dimension_intervals")
 
     domains: dict[str, Block]
     failures: dict[str, dict[str, dict[str, int]]]
@@ -58,6 +68,7 @@ class Reading(Grown):
     macro_floor: Scores
     macro_intervals: Intervals = Intervals()
     macro_rerun: Intervals = Intervals()
+    macro_dimension_intervals: dict[str, Intervals] = Field(default_factory=dict)
 
 
 class FromCache(Record):
@@ -67,6 +78,15 @@ class FromCache(Record):
     answers: int = 0
     usage: Usage = Usage()
     cost_usd: float | None = 0.0
+
+    def __add__(self, other: FromCache) -> FromCache:
+        """Both together; a cost that is unknown on one side is unknown."""
+        known = None not in (self.cost_usd, other.cost_usd)
+        return FromCache(
+            answers=self.answers + other.answers,
+            usage=self.usage + other.usage,
+            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
 
 
 class JudgeResults(Record):
@@ -124,6 +144,60 @@ class JudgeResults(Record):
     def macro_intervals(self) -> Intervals:
         """The intervals of the two."""
         return self.headline.macro_intervals
+
+
+class PanelCounts(Record):
+    """What became of predictions: `scored` by enough judges (`short`: though a verdict failed), `failed`
+    themselves, `too_few` valid judges, `pending`; and of the verdicts on them."""
+
+    predictions: int = 0
+    scored: int = 0
+    short: int = 0
+    failed: int = 0
+    too_few: int = 0
+    pending: int = 0
+    verdicts: int = 0
+    verdicts_failed: int = 0
+
+    def __add__(self, other: PanelCounts) -> PanelCounts:
+        """Sum field by field."""
+        mine, others = self.model_dump(), other.model_dump()
+        return PanelCounts(**{name: mine[name] + others[name] for name in mine})
+
+
+class PanelResults(Record):
+    """Scores of all judges together. `judges` are their digests, `least` how many of them must have a valid verdict.
+
+    `digest` stands for the judges and the rule, whatever their order. `reading` is the one of the judges'
+    `protocol`; where too few judges were valid its failures say `too_few_judges`. `counts` are by domain.
+    """
+
+    combine: Literal["median", "mean"]
+    least: int
+    judges: tuple[str, ...]
+    protocol: str
+    digest: str
+    reading: Reading
+    counts: dict[str, PanelCounts]
+
+    @property
+    def rule(self) -> str:
+        """The rule in words."""
+        return PanelRule(combine=self.combine, least=self.least).words(len(self.judges))
+
+    @property
+    def all_counts(self) -> PanelCounts:
+        """Those of all domains together."""
+        return sum(self.counts.values(), PanelCounts())
+
+
+class JudgesAgreement(Record):
+    """How far judges agree (`between`), or the repeats of one judge (`within`). `judges` are digests; `columns` hold
+    the total and the five dimensions."""
+
+    kind: Literal["between", "within"]
+    judges: tuple[str, ...]
+    columns: dict[str, Agreement]
 
 
 class MetricMean(Record):
@@ -208,10 +282,12 @@ class Results(Grown):
     """All numbers of a run. `complete` is False while selected samples have not been asked.
 
     `warnings` say what may have changed the numbers unseen: a server that changed, cut answers. `task_files`
-    holds the hash of each task file, `own_metrics` those of the Python files with metrics of a user's own.
+    holds the hash of each task file, `own_metrics` those of the Python files with metrics of a user's own. `panel` is
+    there where the run has one, `agreement` where it has several judges or repeats: all judges first, then each
+    pair of more than two, then the repeats of each judge.
     """
 
-    LATER: ClassVar = ("epochs", "repeats")
+    LATER: ClassVar = ("epochs", "repeats", "panel", "agreement")
 
     schema_version: Literal[1] = 1
     protocol: str
@@ -229,6 +305,8 @@ class Results(Grown):
     warnings: tuple[str, ...] = ()
     epochs: int = 1
     repeats: dict[str, int] = Field(default_factory=dict)
+    panel: PanelResults | None = None
+    agreement: tuple[JudgesAgreement, ...] = ()
 
     @property
     def model(self) -> str:

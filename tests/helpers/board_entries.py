@@ -11,7 +11,7 @@ from typing import Any
 
 from agentworldbench.leaderboard.entries import Entry, Group, RuleScores
 from agentworldbench.leaderboard.measured import prompts_digest, slug_of
-from agentworldbench.leaderboard.provenance import Costs, EntryJudge, Provenance
+from agentworldbench.leaderboard.provenance import Bundle, Costs, EntryJudge, Provenance, Submitter
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS, Usage
 from agentworldbench.run_record import DataSection, JudgeRecord, PredictSection
@@ -95,6 +95,10 @@ def _block(draw: Random, level: float, scored: int) -> Block:
     return Block(
         samples=SAMPLES, asked=SAMPLES, scored=scored, clusters=80, coverage=share, exclude=exclude, floor=floor,
         intervals=intervals,
+        dimension_intervals={
+            name: Intervals(exclude=_interval(exclude[name] or 0, draw.uniform(1, 5)), floor=_interval(floor[name] or 0, 3))
+            for name in DIMENSIONS
+        },
     )  # fmt: skip
 
 
@@ -115,6 +119,10 @@ def _reading(draw: Random, level: float, scored: int) -> Reading:
             domain: {"prediction": {"truncated": lost} if lost else {}, "judge": {}} for domain in blocks
         },
         micro=_block(draw, level, scored),
+        macro_dimension_intervals={
+            name: Intervals(**{policy: _interval(macros[policy][name], 1.2) for policy in macros})
+            for name in DIMENSIONS
+        },
         macro_exclude=dict(macros["exclude"]),
         macro_floor=dict(macros["floor"]),
         macro_intervals=Intervals(**whole),
@@ -145,7 +153,7 @@ def measured(number: int, kind: str = "builtin", name: str | None = None, **chan
         data_revision=predict.data.revision,
         data_sha256=digest(predict.data.files),
         protocol=judge.protocol if judge else f"rules {rules.definition[:8]}",
-        prompts_sha256=prompts_digest(predict, judge),
+        prompts_sha256=prompts_digest(predict, [judge] if judge else []),
         judge=judge and judge.model,
         judge_digest=judge and judge.digest,
         context_policy="error",
@@ -154,6 +162,8 @@ def measured(number: int, kind: str = "builtin", name: str | None = None, **chan
     fields: dict[str, Any] = {
         "slug": slug_of(model, group), "model": model, "status": "measured", "group": group, "stated_overall": None,
         "policy": known.policy, "rules": rules, "costs": _costs(draw, judge is not None),
+        "submitter": Submitter(name=f"The {model} team", url=f"https://{number}.example.org/evaluations", contact=f"evaluation@{number}.example.org"),
+        "bundle": Bundle(sha256=sha256_text(model), url=f"https://bundles.example.org/agentworldbench/{number}.awb.zip"),
         "provenance": Provenance(
             begun=f"2026-11-{1 + number % 28:02}T08:00:00Z", date=f"2026-11-{1 + number % 28:02}T12:30:00Z",
             harness="0.1.0", git_commit=sha256_text("commit")[:40], git_dirty=False, scored_by="0.1.0", predict=predict,

@@ -50,6 +50,17 @@ function sortable(section) {
   });
 }
 
+function bars(section, { scale: [first, last] }) {
+  const x = (value) => (Math.min(1, Math.max(0, (value - first) / (last - first))) * 100).toFixed(1);
+  for (const row of section.querySelector("tbody").rows) {
+    const { overall, interval } = data.entries[row.querySelector("a").hash.slice(7)];
+    const [low, high] = interval || [overall, overall];
+    row.querySelector(".b").append(draw("svg", { class: "bar", viewBox: "0 0 100 10", "aria-hidden": "true" },
+      draw("path", { d: `M${x(low)} 5H${x(high)}` }),
+      draw("circle", { cx: x(overall), cy: "5", r: "3.5" })));
+  }
+}
+
 function filter() {
   const words = document.getElementById("words").value.toLowerCase().split(/\s+/).filter(Boolean);
   const table = document.getElementById("table").value;
@@ -72,7 +83,10 @@ function filter() {
 }
 
 const sections = [...document.querySelectorAll("section.group")];
-sections.forEach(sortable);
+sections.forEach((section, place) => {
+  sortable(section);
+  bars(section, data.groups[place]);
+});
 const form = document.getElementById("filters");
 form.hidden = false;
 form.addEventListener("input", filter);
@@ -166,7 +180,8 @@ function readingsPart(entry, group) {
 
 function dimensionsPart(entry, group) {
   if (!entry.dimensions) return null;
-  const rows = ["Overall, macro", ...group.domains].map((name, place) => [name, ...entry.dimensions[place].map((value) => fixed(value, 1))]);
+  const cell = (numbers, place) => fixed(numbers[2 * place], 1) + (numbers[2 * place + 1] ? ` ± ${fixed(numbers[2 * place + 1], 1)}` : "");
+  const rows = ["Overall, macro", ...group.domains].map((name, row) => [name, ...group.dimensions.map((_, place) => cell(entry.dimensions[row], place))]);
   const names = group.dimensions.map((name) => name[0].toUpperCase() + name.slice(1));
   return make("div", {}, make("h2", {}, "Dimensions"), table("Scores by domain and dimension", ["Domain", ...names], rows));
 }
@@ -206,11 +221,11 @@ function originPart(entry, group) {
       ["Submitter", by && [link(by.url, by.name), by.contact ? `, ${by.contact}` : ""]],
       ["Run", run.date && run.date.slice(0, 16).replace("T", " ") + " UTC"],
       ["Model string", run.model],
-      ["Sampling", run.sampling],
+      ["Sampling", data.texts[run.sampling]],
       ["Samples", run.samples && `${whole(run.samples)}${run.epochs > 1 ? `, ${run.epochs} answers each` : ""}`],
       ["Verdicts each", run.repeats && run.repeats.join(", ")],
-      ["Judge served as", run.served && run.served.join(", ")],
-      ["Harness", run.harness],
+      ["Judge served as", run.served && run.served.map((place) => data.texts[place]).join(", ")],
+      ["Harness", data.texts[run.harness]],
       ["Scored by", run.scored],
       ["Rules, digest", entry.rules && entry.rules.definition],
       ["Bundle", entry.bundle && [make("span", { class: "hash" }, entry.bundle.sha256), entry.bundle.url ? [" ", link(entry.bundle.url, "open")] : ""].flat()],
@@ -222,7 +237,7 @@ function originPart(entry, group) {
 function show(slug) {
   const entry = data.entries[slug];
   const group = data.groups[entry.g];
-  const rank = entry.rank === undefined || entry.rank === null ? "no rank" : `rank ${entry.rank} in its table`;
+  const rank = entry.rank === undefined ? `no rank: ${entry.why}` : `rank ${entry.rank} in its table`;
   const name = make("h1", { id: "model-name", tabindex: "-1" }, entry.name);
   view.replaceChildren(
     make("p", {}, make("a", { href: `#g${entry.g + 1}`, id: "back" }, "← All entries")),
@@ -257,7 +272,7 @@ let last = null;
 
 function route() {
   if (location.hash === "#main") return; // the link past the header
-  const slug = location.hash.startsWith("#model=") ? decodeURIComponent(location.hash.slice(7)) : null;
+  const slug = location.hash.startsWith("#model=") ? location.hash.slice(7) : null;
   if (slug !== null && Object.hasOwn(data.entries, slug)) {
     last = slug;
     show(slug);

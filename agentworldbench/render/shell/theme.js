@@ -1,4 +1,5 @@
 "use strict";
+document.documentElement.classList.add("js"); // nothing is folded away that only a script could unfold
 // Before anything is drawn: the colours that were chosen on an earlier visit.
 try {
   const chosen = localStorage.getItem("awb-theme");
