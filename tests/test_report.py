@@ -6,6 +6,7 @@ and repeats. The pages in a browser are tested in `test_report_browser.py`.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Iterator
@@ -15,10 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentworldbench.errors import ConfigError
+from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.render.diff import visible
+from agentworldbench.render.plots import Plot
 from agentworldbench.render.table import points
+from agentworldbench.report import site
 from agentworldbench.report.contents import Manifest
 from agentworldbench.report.history import assigned
 from agentworldbench.report.names import page_name
@@ -172,7 +175,13 @@ def test_a_report_takes_the_place_of_an_older_one_and_of_nothing_else(run: Run, 
     (target / "samples" / "stale.html").write_text("old")
     build_report(run.path, target)
     assert not (target / "samples" / "stale.html").exists()
-    assert [one.name for one in tmp_path.iterdir()] == ["report"], "nothing is left beside it"
+    assert not [one for one in (*tmp_path.iterdir(), *target.iterdir()) if one.name.startswith(".")], (
+        "nothing is left"
+    )
+    left = tmp_path / "left"
+    (left / ".making-1" / "samples").mkdir(parents=True)
+    build_report(run.path, left)
+    assert sorted(one.name for one in left.iterdir()) == sorted(one.name for one in target.iterdir())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("precious")
     with pytest.raises(ConfigError, match=r"mine: holds files but no report"):
@@ -180,6 +189,23 @@ def test_a_report_takes_the_place_of_an_older_one_and_of_nothing_else(run: Run, 
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "precious"
     with pytest.raises(ConfigError, match="is a file"):
         build_report(run.path, tmp_path / "mine" / "thesis.tex")
+
+
+def test_a_report_that_cannot_be_finished_leaves_the_older_one(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(plot: Plot) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device", "x.svg")
+
+    target = tmp_path / "report"
+    build_report(run.path, target)
+    before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    monkeypatch.setattr(site, "svg_file", full)
+    for place in (target, tmp_path / "new"):
+        with pytest.raises(StoreError, match=r"x.svg: cannot be written \(No space left on device\)"):
+            build_report(run.path, place)
+    assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+    assert not (tmp_path / "new").exists()
 
 
 def test_epochs_and_repeats_have_pages_and_verdicts_of_their_own(tmp_path: Path) -> None:

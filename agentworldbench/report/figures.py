@@ -100,7 +100,9 @@ def _domains(opened: Opened) -> Plot:
     ]
     series.append(Series(RULES, tuple(scores)))
     policies = {_headline(judge) for judge in results.judges} | {policy}
-    note = f"Policy {' and '.join(sorted(policies))}; bars are 95 % intervals over trajectories. Judge and rules measure different things."
+    note = f"Policy {' and '.join(sorted(policies))}; bars are 95 % intervals over trajectories."
+    if results.judges:
+        note += " Judge and rules measure different things."
     return intervals(
         "domains", "Scores by domain", note, [*map(domain_name, domains), "Overall, macro"], series
     )

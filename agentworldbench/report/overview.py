@@ -6,7 +6,7 @@ are those that `awb run` prints, so that page and terminal never say different t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from agentworldbench.prices import dollars
@@ -109,7 +109,7 @@ def _facts(opened: Opened) -> Iterator[tuple[str, str]]:
         "Predictions",
         f"{sum(results.predictions.predicted.values()):,} of {asked:,}, coverage {_coverage(opened)}",
     )
-    yield "Failures", _failures(opened)
+    yield "Failures", _counted(opened.results.predictions.failures.values())
     if run.epochs > 1:
         yield "Epochs", str(run.epochs)
     for name, judge in zip(opened.judge_names, results.judges, strict=True):
@@ -120,6 +120,7 @@ def _facts(opened: Opened) -> Iterator[tuple[str, str]]:
             f"Judge {name}",
             f"protocol {judge.judge.protocol}, {judge.judge.parse} reading; {sampling}; digest {judge.judge.digest}",
         )
+        yield f"Failures of {name}", _counted(stages["judge"] for stages in judge.failures.values())
     yield "Cost", _cost(opened)
     yield "Time", _time(opened)
     last = run.sessions[-1]
@@ -134,9 +135,10 @@ def _coverage(opened: Opened) -> str:
     return percent(sum(opened.results.predictions.predicted.values()) / asked) if asked else DASH
 
 
-def _failures(opened: Opened) -> str:
+def _counted(by_domain: Iterable[Mapping[str, int]]) -> str:
+    """How often which class of failure, over all domains."""
     counts: dict[str, int] = {}
-    for kinds in opened.results.predictions.failures.values():
+    for kinds in by_domain:
         for kind, count in kinds.items():
             counts[kind] = counts.get(kind, 0) + count
     said = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(counts.items()))
@@ -167,9 +169,9 @@ def _time(opened: Opened) -> str:
     count = len(started)
     first = started[0][:16].replace("T", " ")
     ended = opened.results.made_at
-    seconds = (_moment(ended) - _moment(started[-1])).total_seconds()
+    seconds = max(0.0, (_moment(ended) - _moment(started[-1])).total_seconds())  # results know whole seconds
     sessions = "1 session" if count == 1 else f"{count} sessions"
-    if count == 1 and 0 <= seconds < 10**7:
+    if count == 1:
         return f"{sessions} from {first} UTC, {_duration(seconds)} until the results"
     return f"{sessions}, the first from {first} UTC, the last from {started[-1][:16].replace('T', ' ')} UTC"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +36,8 @@ from agentworldbench.version import __version__
 
 MANIFEST: Final = "report.json"
 PLOTS: Final = "plots"
+_MAKING: Final = ".making-"
+"""How the name of a folder begins in which a report is made."""
 Told = Callable[[int, int], None]
 """Takes how many predictions have their pages, and how many there are."""
 
@@ -59,7 +62,7 @@ def build_report(
     """
     check_output(output)
     opened = open_run(path, data)
-    making = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    making = output / f"{_MAKING}{os.getpid()}"
     try:
         for folder in (making, making / SAMPLES, making / TRAJECTORIES, making / PLOTS):
             folder.mkdir(parents=True)
@@ -69,25 +72,37 @@ def build_report(
         raise StoreError(f"{problem.filename or output}: cannot be written ({problem.strerror})") from problem
     finally:
         shutil.rmtree(making, ignore_errors=True)
+        with suppress(OSError):
+            output.rmdir()  # empty: it was made for a report that did not come about
     return Built(output / "index.html", made.pages, len(made.plots), can_make_png())
 
 
 def check_output(output: Path) -> None:
-    """Refuse a folder that holds anything but a report. Raises ConfigError."""
+    """Refuse a folder that holds anything but a report, or what is left of one. Raises ConfigError."""
     if output.exists() and not output.is_dir():
         raise ConfigError(f"--output {output}: is a file; name a folder")
-    if output.is_dir() and any(output.iterdir()) and not (output / MANIFEST).is_file():
+    if not output.is_dir() or (output / MANIFEST).is_file():
+        return
+    if any(not one.name.startswith(_MAKING) for one in output.iterdir()):
         raise ConfigError(
             f"--output {output}: holds files but no report; name an empty folder or an older report"
         )
 
 
 def _put_in_place(making: Path, output: Path) -> None:
-    old = output.with_name(f".{output.name}.{os.getpid()}.old")
-    if output.exists():
-        output.rename(old)
-    making.rename(output)
-    shutil.rmtree(old, ignore_errors=True)
+    """Exchange what is in the folder, which may be a mounted one that cannot be exchanged itself.
+
+    The old manifest stays until the new one takes its place, first of all: whatever stops this, the folder is known to be
+    a report.
+    """
+    for old in list(output.iterdir()):
+        if old.is_dir() and not old.is_symlink():
+            if old != making:
+                shutil.rmtree(old)
+        elif old.name != MANIFEST:
+            old.unlink()
+    for new in sorted(making.iterdir(), key=lambda one: one.name != MANIFEST):
+        new.replace(output / new.name)
 
 
 @dataclass

@@ -49,6 +49,7 @@ function startList(data) {
   if (!data.judges.length) {
     by("of").value = "rule";
     by("of").disabled = true;
+    by("samples").classList.add("unjudged");
     by("conflict").closest(".field").hidden = true;
   }
   const kinds = new Set(data.lines.flatMap((line) => [line[FAILURE], ...line[JUDGE_FAILURES]]).filter(Boolean));
