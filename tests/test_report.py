@@ -22,11 +22,12 @@ from agentworldbench.render.diff import visible
 from agentworldbench.render.plots import Plot
 from agentworldbench.render.table import points
 from agentworldbench.report import site
+from agentworldbench.report.build import build_report
 from agentworldbench.report.contents import Manifest
 from agentworldbench.report.history import assigned
 from agentworldbench.report.names import page_name
-from agentworldbench.report.site import build_report
-from agentworldbench.run import Run, load_run
+from agentworldbench.report.several import run_groups
+from agentworldbench.run import Run, evaluate, load_run
 from agentworldbench.store import open_store
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.report_pages import HOSTILE, HOSTILE_ID, Page, assigned_json, played_run
@@ -42,7 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def report(run: Run) -> Path:
-    return build_report(run.path, run.path.parent / "report").index.parent
+    return build_report([run.path], run.path.parent / "report").index.parent
 
 
 def pages(report: Path) -> Iterator[tuple[Path, Page]]:
@@ -54,11 +55,12 @@ def test_every_prediction_has_a_page_at_its_permalink(run: Run, report: Path) ->
     ids = [record.sample_id for record in run.predictions()]
     assert {path.stem for path in (report / "samples").iterdir()} == {page_name(one) for one in ids}
     manifest = Manifest.model_validate_json((report / "report.json").read_text())
-    assert (manifest.pages, manifest.run, manifest.model) == (len(ids), "run", "openai-api/world")
-    assert manifest.trajectories == len(list((report / "trajectories").iterdir()))
-    assert [path.stem for path in sorted((report / "plots").glob("*.svg"))] == sorted(manifest.plots)
+    (made,) = manifest.reports
+    assert (made.pages, made.run, made.model, made.folder) == (len(ids), "run", "openai-api/world", ".")
+    assert made.trajectories == len(list((report / "trajectories").iterdir()))
+    assert [path.stem for path in sorted((report / "plots").glob("*.svg"))] == sorted(made.plots)
     assert {"domains", "profile", "turns", "lengths", "distribution", "rules-and-judge", "tokens"} == set(
-        manifest.plots
+        made.plots
     )
 
 
@@ -171,24 +173,24 @@ def test_the_history_stands_once_for_a_trajectory(report: Path) -> None:
 
 def test_a_report_takes_the_place_of_an_older_one_and_of_nothing_else(run: Run, tmp_path: Path) -> None:
     target = tmp_path / "report"
-    build_report(run.path, target)
+    build_report([run.path], target)
     (target / "samples" / "stale.html").write_text("old")
-    build_report(run.path, target)
+    build_report([run.path], target)
     assert not (target / "samples" / "stale.html").exists()
     assert not [one for one in (*tmp_path.iterdir(), *target.iterdir()) if one.name.startswith(".")], (
         "nothing is left"
     )
     left = tmp_path / "left"
     (left / ".making-1" / "samples").mkdir(parents=True)
-    build_report(run.path, left)
+    build_report([run.path], left)
     assert sorted(one.name for one in left.iterdir()) == sorted(one.name for one in target.iterdir())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("precious")
     with pytest.raises(ConfigError, match=r"mine: holds files but no report"):
-        build_report(run.path, tmp_path / "mine")
+        build_report([run.path], tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "precious"
     with pytest.raises(ConfigError, match="is a file"):
-        build_report(run.path, tmp_path / "mine" / "thesis.tex")
+        build_report([run.path], tmp_path / "mine" / "thesis.tex")
 
 
 def test_a_report_that_cannot_be_finished_leaves_the_older_one(
@@ -198,19 +200,49 @@ def test_a_report_that_cannot_be_finished_leaves_the_older_one(
         raise OSError(errno.ENOSPC, "No space left on device", "x.svg")
 
     target = tmp_path / "report"
-    build_report(run.path, target)
+    build_report([run.path], target)
     before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
     monkeypatch.setattr(site, "svg_file", full)
     for place in (target, tmp_path / "new"):
         with pytest.raises(StoreError, match=r"x.svg: cannot be written \(No space left on device\)"):
-            build_report(run.path, place)
+            build_report([run.path], place)
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
     assert not (tmp_path / "new").exists()
 
 
+def test_several_runs_stand_side_by_side_where_they_may(run: Run, tmp_path: Path) -> None:
+    same = evaluate(
+        "baseline/copy-last", data="mini", tasks=("terminal", "web"), output=tmp_path / "run", display="none"
+    )
+    part = evaluate("baseline/empty", data="mini", tasks=("web",), output=tmp_path / "part", display="none")
+    built = build_report([run.path, same.path, part.path], tmp_path / "all")
+    assert [one.folder for one in built.reports] == ["run", "run-2", "part"]
+    named = [
+        (one.folder, load_run(path).results)
+        for one, path in zip(built.reports, (run.path, same.path, part.path), strict=True)
+    ]
+    groups = run_groups([(name, results) for name, results in named if results])
+    assert [(one.title, [line.folder for line in one.lines]) for one in groups] == [
+        ("Judge openai-api/judge", ["run"]),
+        ("Rule score", ["run", "run-2"]),
+        ("Rule score", ["part"]),
+    ]
+    assert [one.plot is not None for one in groups] == [False, True, False], (
+        "a run alone is compared with nothing"
+    )
+    page = Page(built.index)
+    links = [str(one["href"]) for one in page.all("a")][1:]
+    assert links == ["run/index.html", "run/index.html", "run-2/index.html", "part/index.html"]
+    assert all((tmp_path / "all" / link).is_file() for link in links)
+    below = Page(tmp_path / "all" / "part" / "samples.html")
+    assert "../index.html" in [one["href"] for one in below.all("a")]
+    with pytest.raises(ConfigError, match="named twice"):
+        build_report([run.path, run.path], tmp_path / "twice")
+
+
 def test_epochs_and_repeats_have_pages_and_verdicts_of_their_own(tmp_path: Path) -> None:
     run = played_run(tmp_path, tasks=("search",), limit_trajectories=1, epochs=2, judge_repeats=2)
-    report = build_report(run.path, tmp_path / "report").index.parent
+    report = build_report([run.path], tmp_path / "report").index.parent
     names = sorted(path.stem for path in (report / "samples").iterdir())
     ids = {record.sample_id for record in run.predictions()}
     assert names == sorted(page_name(one, epoch) for one in ids for epoch in (1, 2))
@@ -265,6 +297,8 @@ def test_the_command(awb: HereAwb, run: Run, tmp_path: Path) -> None:
     assert (done.code, done.out) == (0, f"{tmp_path / 'out' / 'index.html'}\n")
     count = len(list((tmp_path / "out" / "samples").iterdir()))
     assert done.err.startswith(f"{count} pages of samples, 7 plots as SVG")
+    done = awb("report", run.path, tmp_path)
+    assert done.code == 2 and "--output is missing" in done.only_complaint
     done = awb("report", tmp_path / "nothing")
     assert done.code == 2 and "no run.json there" in done.only_complaint
     bare = tmp_path / "bare"

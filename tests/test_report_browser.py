@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from agentworldbench.report.build import build_report
 from agentworldbench.report.names import page_name
-from agentworldbench.report.site import build_report
 from tests.helpers.chromium import CHROMIUM, Chromium
 from tests.helpers.report_pages import HOSTILE_ID, assigned_json, click, played_run, put, shown, until
 
@@ -31,7 +31,7 @@ TOLD = "document.getElementById('told').textContent"
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = played_run(tmp_path_factory.mktemp("played"), tasks=("terminal", "web", "mcp"))
-    return build_report(run.path, run.path.parent / "report").index.parent
+    return build_report([run.path], run.path.parent / "report").index.parent
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def sample(lines: list[list[Any]], at: int) -> str:
 
 def test_the_overview_draws_every_plot(browser: Chromium, report: Path) -> None:
     show(browser, report, "index.html")
-    names = json.loads((report / "report.json").read_text())["plots"]
+    names = json.loads((report / "report.json").read_text())["reports"][0]["plots"]
     sizes = browser.value(
         "Object.fromEntries([...document.querySelectorAll('figure')].map((one) => [one.id, one.querySelector('svg').getBBox().width]))"
     )

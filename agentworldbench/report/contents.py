@@ -41,18 +41,25 @@ class Line(Record):
     unread: tuple[str, ...] = ()
 
 
-class Manifest(Record):
-    """`report.json`: by it a folder is known to be a report, which another one may replace."""
+class Reported(Record):
+    """What a report holds of one run: the folder its pages stand in, and how many."""
 
-    schema_version: Literal[1] = 1
+    folder: str
     run: str
     model: str
-    made_by: str
-    made_at: str
     results_made_at: str
     pages: int
     trajectories: int
     plots: tuple[str, ...]
+
+
+class Manifest(Record):
+    """`report.json`: by it a folder is known to be a report, which another one may replace."""
+
+    schema_version: Literal[1] = 1
+    made_by: str
+    made_at: str
+    reports: tuple[Reported, ...]
 
 
 @dataclass(frozen=True)
@@ -172,3 +179,27 @@ class Overview:
     details: tuple[Table, ...]
     picture_kinds: tuple[str, ...]
     samples: int
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One run in a table of several, numbers as they are shown."""
+
+    folder: str
+    model: str
+    overall: str
+    domains: tuple[str, ...]
+    coverage: str
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Runs that may stand side by side: by one judge, or by rules. `left_out`: more than a plot can tell apart."""
+
+    title: str
+    what: str
+    scope: str
+    domains: tuple[str, ...]
+    lines: tuple[RunLine, ...]
+    plot: Plot | None
+    left_out: int
