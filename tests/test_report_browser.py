@@ -16,14 +16,24 @@ import pytest
 
 from agentworldbench.report.build import build_report
 from agentworldbench.report.names import page_name
+from agentworldbench.run import evaluate
 from tests.helpers.chromium import CHROMIUM, Chromium
-from tests.helpers.report_pages import HOSTILE_ID, assigned_json, click, played_run, put, shown, until
+from tests.helpers.report_pages import (
+    AXE,
+    HOSTILE_ID,
+    assigned_json,
+    axe,
+    click,
+    played_run,
+    put,
+    shown,
+    until,
+)
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not installed"),
 ]
-AXE = Path(__file__).resolve().parents[1] / ".demo" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 TOLD = "document.getElementById('told').textContent"
 
@@ -296,6 +306,29 @@ def test_nothing_scrolls_sideways(
             assert browser.value(FITS), name
 
 
+def test_the_page_of_several_runs(browser: Chromium, report: Path, tmp_path: Path) -> None:
+    copied = evaluate(
+        "baseline/copy-last",
+        data="mini",
+        tasks=("terminal", "web", "mcp"),
+        output=tmp_path / "copied",
+        display="none",
+    )
+    several = build_report([report.parent / "run", copied.path], tmp_path / "several").index
+    for width in (320, 1280):
+        browser.resize(width)
+        browser.open(several.as_uri())
+        assert browser.value(FITS)
+        assert browser.value("document.querySelectorAll('figure svg').length") == 1
+        if AXE.exists():
+            assert axe(browser) == []
+    browser.follow(lambda: click(browser, "tbody th a"))
+    assert browser.value("document.querySelector('h1').textContent") == "openai-api/world"
+    browser.follow(lambda: click(browser, "nav a"))
+    assert browser.value("document.querySelector('h1').textContent") == "Reports of 2 runs"
+    browser.requests.clear()
+
+
 def test_colours_are_kept_from_page_to_page(browser: Chromium, report: Path, lines: list[list[Any]]) -> None:
     colour = "getComputedStyle(document.body).backgroundColor"
     show(browser, report, "index.html")
@@ -321,14 +354,4 @@ def test_axe_finds_nothing(
         browser.value(
             "document.querySelectorAll('details:not(#history)').forEach((one) => { one.open = true; })"
         )
-        browser.value(AXE.read_text(encoding="utf-8") + "; undefined")
-        done: dict[str, Any] = browser.value(
-            "axe.run(document, {resultTypes: ['violations'], preload: false})"
-        )
-        found = [
-            (name, one["impact"], one["id"], node["html"][:200], node["failureSummary"])
-            for one in done["violations"]
-            for node in one["nodes"][:2]
-        ]
-        assert found == []
-        assert len(done["passes"]) > 15, "the checker ran"
+        assert axe(browser) == [], name

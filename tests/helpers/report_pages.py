@@ -19,6 +19,8 @@ from tests.helpers.scripted_server import ScriptedServer
 from tests.helpers.whole_runs import options
 from tools.damage import scenes
 
+AXE = Path(__file__).resolve().parents[2] / ".demo" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+"""axe-core, where `.ci/axe` has installed it."""
 HOSTILE = (
     "</pre></script><!--<script>document.title='broken'</script>\n"
     "<img src=x onerror=\"document.title='broken'\"> javascript:alert(1) {{ 7 * 7 }} &lt;b&gt;\n"
@@ -103,3 +105,15 @@ def shown(browser: Chromium) -> list[str]:
         "[...document.querySelectorAll('#rows th a')].map((one) => one.textContent)"
     )
     return found
+
+
+def axe(browser: Chromium) -> list[tuple[str, ...]]:
+    """What axe-core finds on the page: impact, rule, the element, and what is wrong with it."""
+    browser.value(AXE.read_text(encoding="utf-8") + "; undefined")
+    done: dict[str, Any] = browser.value("axe.run(document, {resultTypes: ['violations'], preload: false})")
+    assert len(done["passes"]) > 15, "the checker ran"
+    return [
+        (one["impact"], one["id"], node["html"][:200], node["failureSummary"])
+        for one in done["violations"]
+        for node in one["nodes"][:2]
+    ]
