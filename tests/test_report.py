@@ -152,6 +152,7 @@ def test_a_page_holds_what_is_known_of_its_prediction(run: Run, report: Path) ->
     for one in failed:
         page = Page(report / "samples" / f"{page_name(one.sample_id)}.html")
         assert one.failure is not None and one.failure.message in page.text
+        assert ("shown is what the official rules read" in page.text) == (one.official_sha256 is not None)
 
 
 def test_the_history_stands_once_for_a_trajectory(report: Path) -> None:

@@ -23,6 +23,7 @@ from tests.helpers.report_pages import (
     HOSTILE_ID,
     assigned_json,
     axe,
+    changed_line,
     click,
     played_run,
     put,
@@ -182,6 +183,7 @@ def test_next_and_previous_go_through_the_list_as_it_was_filtered(
     show(browser, report, "samples.html")
     put(browser, domain="web", failure="-")
     wanted = shown(browser)
+    assert browser.value("Object.keys(sessionStorage)") == [f"awb-list file://{report}/style.css"]
     browser.follow(lambda: click(browser, "#rows th a"))
     assert browser.value("document.getElementById('place').textContent") == f"1 of {len(wanted)} in your list"
     browser.follow(lambda: browser.press("j", 74, "j"))
@@ -189,20 +191,6 @@ def test_next_and_previous_go_through_the_list_as_it_was_filtered(
     browser.follow(lambda: browser.press("l", 76, "l"))
     until(browser, f"{TOLD} !== ''")
     assert shown(browser) == wanted
-
-
-def changed_line(report: Path, lines: list[list[Any]]) -> str:
-    """A page with equal lines and with lines that have words marked."""
-    for line in lines:
-        text = (report / "samples" / f"{line[0]}.html").read_text()
-        if (
-            text.count('<div class="same') > 8
-            and '<div class="changed' in text
-            and "<del>" in text
-            and "far" in text
-        ):
-            return f"samples/{line[0]}.html"
-    raise AssertionError("no such page")
 
 
 def test_the_difference_in_both_views(browser: Chromium, report: Path, lines: list[list[Any]]) -> None:

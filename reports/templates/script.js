@@ -2,7 +2,8 @@
 // judges and environments: they are only ever set as text.
 
 const DASH = "–";
-const LIST = "awb-list"; // what the list showed last, for "next" and "previous"
+// What the list showed last, for "next" and "previous". All pages on a disk share one storage: each report has its own key.
+const LIST = `awb-list ${document.querySelector("link[rel=stylesheet]").href}`;
 const by = (id) => document.getElementById(id);
 const fixed = (value) => (value === null || value === undefined ? DASH : value.toFixed(1));
 
@@ -132,7 +133,14 @@ function startList(data) {
     const mine = ++turn;
     const wanted = by("words").value.toLowerCase().split(/\s+/).filter(Boolean);
     let lines = data.lines.filter(fits);
-    if (wanted.length) lines = await search(lines, wanted);
+    if (wanted.length) {
+      try {
+        lines = await search(lines, wanted);
+      } catch (problem) {
+        by("told").textContent = `${problem.message} could not be loaded; without it nothing can be searched.`;
+        return;
+      }
+    }
     if (mine !== turn) return; // a later change is under way
     found = sorted(lines);
     shown = 0;

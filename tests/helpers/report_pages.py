@@ -117,3 +117,17 @@ def axe(browser: Chromium) -> list[tuple[str, ...]]:
         for one in done["violations"]
         for node in one["nodes"][:2]
     ]
+
+
+def changed_line(report: Path, lines: list[list[Any]]) -> str:
+    """A page with equal lines and with lines that have words marked."""
+    for line in lines:
+        text = (report / "samples" / f"{line[0]}.html").read_text()
+        if (
+            text.count('<div class="same') > 8
+            and '<div class="changed' in text
+            and "<del>" in text
+            and "far" in text
+        ):
+            return f"samples/{line[0]}.html"
+    raise AssertionError("no such page")
