@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from math import fsum
 from statistics import fmean
 from typing import Final
 
@@ -26,6 +27,7 @@ from agentworldbench.render.plots import (
     stacked,
     trend,
 )
+from agentworldbench.render.scores import judge_letters
 from agentworldbench.report.contents import Line
 from agentworldbench.report.gather import Opened
 from agentworldbench.stats.intervals import Interval, Intervals, clustered
@@ -36,7 +38,7 @@ _LENGTHS: Final = ((0, 10), (10, 30), (30, 60), (60, 120), (120, 240), (240, Non
 """Bins of turns, and of thousands of characters of the prompt."""
 _BINS: Final = 10
 _JUDGES: Final = 3
-"""Judges that plots show; tables have them all."""
+"""Judges that plots show, by the letters of the first table; tables have them all."""
 RULES: Final = "Rule score"
 
 Bin = tuple[str, Callable[[Line], bool]]
@@ -79,7 +81,8 @@ def _domains(opened: Opened) -> Plot:
     results = opened.results
     domains = list(results.predictions.samples)
     series = []
-    for name, judge in zip(opened.judge_names[:_JUDGES], results.judges, strict=False):
+    letters = judge_letters(len(results.judges))
+    for letter, judge in zip(letters[:_JUDGES], results.judges, strict=False):
         policy = _headline(judge)
         macro: Scores = getattr(judge, f"macro_{policy}")
         values = [
@@ -89,7 +92,7 @@ def _domains(opened: Opened) -> Plot:
             ),
             _value(macro["total"], judge.macro_intervals, policy),
         ]
-        series.append(Series(f"Judge {name}" if len(results.judges) > 1 else "Judge", tuple(values)))
+        series.append(Series(f"Judge{letter}", tuple(values)))
     rules, policy = results.rules, results.policy
     scores = [
         *(
@@ -103,6 +106,9 @@ def _domains(opened: Opened) -> Plot:
     note = f"Policy {' and '.join(sorted(policies))}; bars are 95 % intervals over trajectories."
     if results.judges:
         note += " Judge and rules measure different things."
+    if len(results.judges) > 1:
+        names = zip(letters[:_JUDGES], opened.judge_names, strict=False)
+        note += " " + ", ".join(f"Judge{letter}: {name}" for letter, name in names) + "."
     return intervals(
         "domains", "Scores by domain", note, [*map(domain_name, domains), "Overall, macro"], series
     )
@@ -142,11 +148,8 @@ def _series(opened: Opened) -> list[tuple[str, Callable[[Line], float | None]]]:
     def of_judge(at: int) -> Callable[[Line], float | None]:
         return lambda line: line.scores[at]
 
-    several = len(opened.run.judges) > 1
-    judges = [
-        (f"Judge {name}" if several else "Judge", of_judge(at))
-        for at, name in enumerate(opened.judge_names[:_JUDGES])
-    ]
+    letters = judge_letters(len(opened.run.judges))
+    judges = [(f"Judge{letter}", of_judge(at)) for at, letter in enumerate(letters[:_JUDGES])]
     return [*judges, (RULES, lambda line: line.rule)]
 
 
@@ -235,11 +238,9 @@ def _costs(opened: Opened) -> Iterator[Plot]:
     results = opened.results
     stages = [("Predictions", results.predictions.spent, results.predictions.spent_by_domain)]
     stages += [
-        (f"Verdicts of {name}", one.spent, one.spent_by_domain)
-        for name, one in zip(opened.judge_names, results.judges, strict=True)
+        (f"Verdicts{letter}", one.spent, one.spent_by_domain)
+        for letter, one in zip(judge_letters(len(results.judges)), results.judges, strict=True)
     ]
-    if len(stages) == 2:
-        stages[1] = ("Verdicts", *stages[1][1:])
     domains = list(results.predictions.samples)
     rows = [domain_name(name) for name in domains]
     known = all(spent.cost_usd is not None for _, spent, _ in stages)
@@ -248,7 +249,7 @@ def _costs(opened: Opened) -> Iterator[Plot]:
             (label, [(by[name].cost_usd or 0.0) if name in by else 0.0 for name in domains])
             for label, _, by in stages
         ]
-        yield stacked("cost", "Cost", "USD by domain, all attempts.", "USD", rows, amounts[:4])
+        yield stacked("cost", "Cost", "USD by domain, all attempts.", "USD", rows, _few(amounts))
     elif _tokens(results):
         amounts = [(label, [float(_sum(by.get(name))) for name in domains]) for label, _, by in stages]
         yield stacked(
@@ -257,8 +258,16 @@ def _costs(opened: Opened) -> Iterator[Plot]:
             "Tokens of prompts and answers by domain, all attempts; not all prices are known.",
             "tokens",
             rows,
-            amounts[:4],
+            _few(amounts),
         )
+
+
+def _few(amounts: list[tuple[str, list[float]]]) -> list[tuple[str, list[float]]]:
+    """As many as colours tell apart; what is beyond them stands together."""
+    if len(amounts) <= _JUDGES + 1:
+        return amounts
+    rest = [fsum(column) for column in zip(*(values for _, values in amounts[_JUDGES:]), strict=True)]
+    return [*amounts[:_JUDGES], ("Verdicts of others", rest)]
 
 
 def _sum(spent: object) -> int:
