@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from agentworldbench.report.contents import Manifest
 from agentworldbench.report.history import assigned
 from agentworldbench.report.names import page_name
 from agentworldbench.report.several import run_groups
-from agentworldbench.run import Run, evaluate, load_run
+from agentworldbench.run import Run, evaluate, load_run, score_run
 from agentworldbench.store import open_store
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.report_pages import HOSTILE, HOSTILE_ID, Page, assigned_json, played_run
@@ -241,9 +242,15 @@ def test_several_runs_stand_side_by_side_where_they_may(run: Run, tmp_path: Path
         build_report([run.path, run.path], tmp_path / "twice")
 
 
-def test_epochs_and_repeats_have_pages_and_verdicts_of_their_own(tmp_path: Path) -> None:
-    run = played_run(tmp_path, tasks=("search",), limit_trajectories=1, epochs=2, judge_repeats=2)
-    report = build_report([run.path], tmp_path / "report").index.parent
+def test_epochs_repeats_and_judges_have_pages_and_verdicts_of_their_own(tmp_path: Path) -> None:
+    judges = ("openai-api/judge", "openai-api/judge-b")
+    run = played_run(
+        tmp_path, tasks=("search",), limit_trajectories=1, epochs=2, judge_repeats=2, judge=judges
+    )
+    built = build_report([run.path], tmp_path / "report")
+    report = built.index.parent
+    assert {"profile-1", "profile-2", "rules-and-judge-2"} < set(built.reports[0].plots)
+    assert "Judge A: openai-api/judge, Judge B: openai-api/judge-b" in Page(built.index).text
     names = sorted(path.stem for path in (report / "samples").iterdir())
     ids = {record.sample_id for record in run.predictions()}
     assert names == sorted(page_name(one, epoch) for one in ids for epoch in (1, 2))
@@ -251,7 +258,23 @@ def test_epochs_and_repeats_have_pages_and_verdicts_of_their_own(tmp_path: Path)
     assert "Same sample:" in text
     judged = {(one.sample_id, one.epoch) for one in run.verdicts() if one.failure is None}
     some = next(key for key in judged)
-    assert "repeat 2" in Page(report / "samples" / f"{page_name(*some)}.html").text
+    text = Page(report / "samples" / f"{page_name(*some)}.html").text
+    assert "Verdict of openai-api/judge-b, repeat 2" in text
+
+
+def test_a_run_that_is_not_finished_shows_what_is_missing(run: Run, tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    shutil.copytree(run.path, part)
+    lines = (part / "predictions.jsonl").read_bytes().splitlines(keepends=True)
+    (part / "predictions.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    score_run(part)
+    report = build_report([part], tmp_path / "report").index.parent
+    held = assigned_json(report / "list.js", "list")["lines"]
+    missing = [line for line in held if line[6] == "not_run"]
+    assert len(missing) == len(lines) - len(lines) // 2
+    assert "PARTIAL" in Page(report / "index.html").text
+    page = Page(report / "samples" / f"{missing[0][0]}.html")
+    assert "has not been asked about this sample yet" in page.text and "What came" in page.text
 
 
 def test_the_summary_is_the_overview_in_markdown(run: Run, report: Path) -> None:
