@@ -34,7 +34,7 @@ from tests.helpers.awb_command import HereAwb
 from tests.helpers.report_pages import HOSTILE, HOSTILE_ID, Page, assigned_json, played_run
 from tools.damage import scenes
 
-POLICY = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+POLICY = "default-src 'none'; style-src 'self' file:; script-src 'self' file:; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 @pytest.fixture(scope="module")

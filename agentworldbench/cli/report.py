@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN…", show_default=False)],
+    runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN", show_default=False)],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Folder of the report; default for one run: RUN/report.", metavar="DIR", show_default=False),

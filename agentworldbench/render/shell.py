@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SHELL: Final = Path(__file__).parent / "shell"
+_OWN: Final = "'self' file:"
+"""The site's own files. On a disk browsers do not agree on what `'self'` is; on a host nothing may load `file:` anyway."""
 
 
 def page(folder: Path, name: str, title: str, **values: Any) -> str:
@@ -56,7 +58,7 @@ class Site:
 
     def page(self, name: str, title: str, root: str = "", **values: Any) -> str:
         """Render `<name>.html`; `root` leads from the page to the site's files, for example `../`."""
-        return _rendered(self._environment, name, title, _policy("'self'", "'self'"), {"root": root} | values)
+        return _rendered(self._environment, name, title, _policy(_OWN, _OWN), {"root": root} | values)
 
 
 def _rendered(environment: Environment, name: str, title: str, policy: str, values: Mapping[str, Any]) -> str:
