@@ -259,6 +259,7 @@ def words_of(text: str) -> list[str]:
         "data info",
         "data show",
         "leaderboard show",
+        "report",
         "leaderboard add",
         "leaderboard build",
         "leaderboard check",

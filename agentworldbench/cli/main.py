@@ -24,6 +24,7 @@ from agentworldbench.cli import (
     estimate,
     export,
     leaderboard,
+    report,
     run,
     runs,
     submit,
@@ -52,6 +53,7 @@ run.register(app)
 doctor.register(app)
 estimate.register(app)
 compare.register(app)
+report.register(app)
 submit.register(app)
 verify.register(app)
 app.add_typer(runs.app, name="runs")

@@ -8,7 +8,6 @@ and requests. Of a long text the beginning is shown.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Final
 
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.sample import shown
+from agentworldbench.render.sample import shown, unfenced
 from agentworldbench.render.table import DASH, Table, percent, share
 from agentworldbench.stats.conflicts import (
     DECISIVE,
@@ -32,8 +31,6 @@ from agentworldbench.version import __version__
 
 CANARY: Final = "agentworldbench canary 663ab7e4-fbed-4ade-a871-538175c1ceac"
 """Stands on pages that hold benchmark text, so that it can be found in, and kept out of, training data."""
-_FENCED: Final = re.compile(r"\A```[^\n]*\n(.*)\n```\Z", re.DOTALL)
-"""An action inside a code fence of its own."""
 MOST: Final = 20_000
 """Characters of a text that a page shows."""
 CSV_COLUMNS: Final = (
@@ -213,7 +210,7 @@ def _card(anchor: str, evidence: Evidence) -> _Card:
         evidence=evidence,
         domain=domain_name(conflict.domain),
         wrong=wrong_words(conflict),
-        action=_text(_FENCED.sub(r"\1", evidence.action)),
+        action=_text(unfenced(evidence.action)),
         reference=reference,
         prediction=prediction,
         reply=None if evidence.reply is None else _text(evidence.reply),

@@ -9,6 +9,7 @@ steer a terminal are shown as pictures or escapes.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Final
@@ -26,6 +27,7 @@ FOLDED_JSON: Final = 12
 LONGEST: Final = 400
 """Characters shown of a line where it is folded."""
 INDENT: Final = "    "
+_FENCED: Final = re.compile(r"\A```[^\n]*\n(.*)\n```\Z", re.DOTALL)
 
 
 def sample_text(
@@ -55,6 +57,11 @@ def _lines(sample: Sample, task: Task, origin: Origin | None, full: bool, width:
     yield from _part(f"Turn {ref.turn_idx}: action, whose observation is to be predicted", action_text(sample.action, task), None)  # fmt: skip
     reference = reference_observation(sample, task)
     yield from _observation(f"Turn {ref.turn_idx}: what came, {len(reference):,} characters", reference, None)
+
+
+def unfenced(action: str) -> str:
+    """An action without the code fence that it stands in."""
+    return _FENCED.sub(r"\1", action)
 
 
 def _instruction(turn: str, task: Task) -> str:
@@ -111,6 +118,8 @@ def _cut(line: str) -> str:
 
 def shown(line: str) -> str:
     """A line with its tabs, and control or unassigned characters as pictures (␛) or escapes."""
+    if line.isprintable():
+        return line
     return "".join(char if char.isprintable() or char == "\t" else _picture(char) for char in line)
 
 

@@ -28,7 +28,7 @@ def scores_table(results: Results) -> Table:
     shown: _Shown = []
     columns: dict[str, _Column] = {}
     notes = []
-    for letter, judge in zip(_letters(len(results.judges)), results.judges, strict=True):
+    for letter, judge in zip(judge_letters(len(results.judges)), results.judges, strict=True):
         policy = PROTOCOLS[judge.judge.protocol].policy
         columns |= _reading_columns(judge.headline, policy, (f"Judged{letter}", f"Judge{letter}"), shown)
         name, protocol = results.judge_names[judge.judge.digest], judge.judge.protocol
@@ -62,7 +62,7 @@ def scores_table(results: Results) -> Table:
     )
 
 
-def _letters(count: int) -> list[str]:
+def judge_letters(count: int) -> list[str]:
     """What the columns of a judge end in."""
     return [f" {letter}".rstrip() for letter in letters(count)]
 
@@ -127,7 +127,7 @@ def _rerun_notes(results: Results) -> tuple[str, ...]:
             "Interval re-run: not available with one epoch; repeats of a judge say nothing of another answer.",
         )
     found = []
-    for letter, judge in zip(_letters(len(results.judges)), results.judges, strict=True):
+    for letter, judge in zip(judge_letters(len(results.judges)), results.judges, strict=True):
         interval = getattr(judge.headline.macro_rerun, PROTOCOLS[judge.judge.protocol].policy)
         found.append(f"Judge{letter} ± {_half(interval, 1)}")
     if panel := results.panel:

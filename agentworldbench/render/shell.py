@@ -1,8 +1,8 @@
 """The shell of every page that `awb` writes: head, policy, styles, the switch between light and dark, footer.
 
-In: a template that fills the blocks of `shell/shell.html`, with styles and a script of its own. Out: one HTML file
-that works from a disk and from any static host: nothing is fetched, nothing but the page's own styles and scripts
-may run (the policy names them by hash), and Jinja2 escapes every text. Templates, styles and scripts are package files.
+In: a template that fills the blocks of `shell/shell.html`, with styles and a script of its own. Out: HTML that works
+from a disk and from any static host: `page` makes one file that asks nothing and names its styles and scripts by hash,
+`Site` many pages that share theirs as files. Nothing else may run or be asked for, and Jinja2 escapes every text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SHELL: Final = Path(__file__).parent / "shell"
+_OWN: Final = "'self' file:"
+"""The site's own files. On a disk browsers do not agree on what `'self'` is; on a host nothing may load `file:` anyway."""
 
 
 def page(folder: Path, name: str, title: str, **values: Any) -> str:
@@ -31,28 +34,43 @@ def page(folder: Path, name: str, title: str, **values: Any) -> str:
 
     css = _read(SHELL / "shell.css") + _read(folder / f"{name}.css")
     first, script = _read(SHELL / "theme.js"), _read(SHELL / "shell.js") + _read(folder / f"{name}.js")
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            f"style-src {_hash(css)}",
-            f"script-src {_hash(first)} {_hash(script)}",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
-    )
+    parts = {"css": Markup(css), "first_script": Markup(first), "script": Markup(script)}
+    policy = _policy(_hash(css), f"{_hash(first)} {_hash(script)}")
+    return _rendered(_environment(folder), name, title, policy, parts | values)
+
+
+class Site:
+    """Many pages that share one style sheet and one script, which stand beside them as files.
+
+    `folder` holds the templates, `style.css` and `script.js`; further styles of the shell are named. The pages' policy
+    allows the site's own files and nothing inline; browsers that read a site from a disk keep to it too.
+    """
+
+    def __init__(self, folder: Path, styles: Sequence[str] = ()) -> None:
+        self._environment = _environment(folder)
+        sheets = [SHELL / "shell.css", *(SHELL / f"{name}.css" for name in styles), folder / "style.css"]
+        self.files: dict[str, str] = {
+            "style.css": "".join(map(_read, sheets)),
+            "theme.js": _read(SHELL / "theme.js"),
+            "script.js": _read(SHELL / "shell.js") + _read(folder / "script.js"),
+        }
+        """What the pages ask for, by name: to be written where `root` leads."""
+
+    def page(self, name: str, title: str, root: str = "", **values: Any) -> str:
+        """Render `<name>.html`; `root` leads from the page to the site's files, for example `../`."""
+        return _rendered(self._environment, name, title, _policy(_OWN, _OWN), {"root": root} | values)
+
+
+def _rendered(environment: Environment, name: str, title: str, policy: str, values: Mapping[str, Any]) -> str:
+    template = environment.get_template(f"{name}.html")
+    return template.render(title=shown(title), policy=policy, version=__version__, **values)
+
+
+def _policy(styles: str, scripts: str) -> str:
+    """What a page may do: use these styles and scripts, and nothing else."""
     return (
-        _environment(folder)
-        .get_template(f"{name}.html")
-        .render(
-            title=shown(title),
-            policy=policy,
-            css=Markup(css),
-            first_script=Markup(first),
-            script=Markup(script),
-            version=__version__,
-            **values,
-        )
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
     )
 
 

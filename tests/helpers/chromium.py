@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -86,6 +87,13 @@ class Chromium:
         """Go to a page and wait until it is loaded."""
         self._loaded = False
         self._ask("Page.navigate", url=address)
+        while not self._loaded:
+            self._note(self._receive())
+
+    def follow(self, act: Callable[[], object]) -> None:
+        """Do what leads to another page, and wait until that is loaded."""
+        self._loaded = False
+        act()
         while not self._loaded:
             self._note(self._receive())
 

@@ -59,6 +59,17 @@ def _predicted(facts: Facts, prediction: str) -> Screen | Unparsable:
     return screen if screen.known else Unparsable(f"not {READERS[reader]}")
 
 
+def screens(facts: Facts, prediction: str) -> tuple[Screen | None, Screen, Screen] | None:
+    """The screen before the action, the predicted and the real one, as the metrics read them; None where the
+    reference or the prediction is of no known form."""
+    predicted = None if _reader(facts) is None else _predicted(facts, prediction)
+    return (
+        None
+        if predicted is None or isinstance(predicted, Unparsable)
+        else (_before(facts), predicted, _reference(facts))
+    )
+
+
 def nodes_changed(facts: Facts) -> bool:
     """The reference shows elements, and others than the observation before."""
     before, reference = _before(facts), _reference(facts)

@@ -1,0 +1,52 @@
+"""`awb report`: runs as pages that open from a disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentworldbench.cli.arguments import MovedData
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report", short_help="Runs as pages to look at: overview, plots, every sample.")(report)
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories.", metavar="RUN", show_default=False)],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder of the report; default for one run: RUN/report.", metavar="DIR", show_default=False),
+    ] = None,
+    data: MovedData = None,
+) -> None:  # fmt: skip
+    """Make pages of runs that open from a disk and ask no network; a report that is there already is replaced.
+
+    An overview with plots (SVG for papers; PNG too with the extra `charts`), a list of samples with filters and search,
+    and a page for each prediction. Several runs have a page above them. No model is asked.
+    """
+    import sys
+
+    from agentworldbench.errors import ConfigError
+    from agentworldbench.render.table import printable
+    from agentworldbench.report.build import build_report
+
+    if output is None and len(runs) > 1:
+        raise ConfigError("--output is missing: several runs need a folder for their reports")
+    terminal = sys.stderr.isatty()
+
+    def told(done: int, total: int) -> None:
+        if terminal and (done == total or done % 20 == 0):
+            typer.echo(f"\rPages: {done} of {total}{chr(10) if done == total else ''}", err=True, nl=False)
+
+    built = build_report(runs, output or runs[0] / "report", data, told)
+    pictures = "SVG and PNG" if built.pictures else "SVG (PNG: pip install 'agentworldbench[charts]')"
+    for one in built.reports:
+        name = f"{one.run}: " if len(runs) > 1 else ""
+        typer.echo(
+            printable(f"{name}{one.pages} pages of samples, {len(one.plots)} plots as {pictures}"), err=True
+        )
+    typer.echo(printable(str(built.index)))

@@ -1,0 +1,80 @@
+"""From run directories to a finished report: of one run, or of several with a page above them.
+
+In: paths of runs, and the folder of the report. Out: the folder. The report of one run stands in the folder itself; those
+of several stand in folders of their own, named like the runs, below a page that puts side by side what may be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agentworldbench.errors import ConfigError
+from agentworldbench.render.plot_files import can_make_png
+from agentworldbench.report.contents import Manifest, Reported
+from agentworldbench.report.folder import MANIFEST, replaced
+from agentworldbench.report.gather import open_run
+from agentworldbench.report.several import RUNS_FILES, write_runs_page
+from agentworldbench.report.site import write_report
+from agentworldbench.stats.results import Results
+from agentworldbench.version import __version__
+
+Told = Callable[[int, int], None]
+"""Takes how many predictions of a run have their pages, and how many there are."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A finished report: its first page, what it holds, and whether plots stand there as PNG too."""
+
+    index: Path
+    reports: tuple[Reported, ...]
+    pictures: bool
+
+
+def build_report(
+    paths: Sequence[Path], output: Path, data: str | None = None, told: Told = lambda done, total: None
+) -> Built:
+    """Make the report of one run or of several in the folder `output`, in place of an older report there.
+
+    Raises ConfigError where a run has no results or is named twice, or `output` is not a report, DataError where the
+    data are not those of a run, StoreError where the disk refuses.
+    """
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ConfigError("a run is named twice")
+    made: list[Reported] = []
+    seen: list[tuple[str, Results]] = []
+    with replaced(output) as folder:
+        for path, name in zip(paths, _folders(paths), strict=True):
+            opened = open_run(path, data)
+            below = folder if name == "." else folder / name
+            made.append(write_report(opened, below, name, told))
+            seen.append((name, opened.results))
+        if len(paths) > 1:
+            write_runs_page(folder, seen)
+        manifest = Manifest(
+            made_by=__version__,
+            made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            reports=tuple(made),
+        )
+        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return Built(output / "index.html", tuple(made), can_make_png())
+
+
+def _folders(paths: Sequence[Path]) -> list[str]:
+    """Where each report stands in the folder of all: `.` alone, else names that differ whatever a file system makes of capitals."""
+    if len(paths) == 1:
+        return ["."]
+    names: list[str] = []
+    taken = {MANIFEST, *RUNS_FILES}
+    for path in paths:
+        first = name = path.resolve().name
+        number = 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{first}-{number}"
+        taken.add(name.lower())
+        names.append(name)
+    return names

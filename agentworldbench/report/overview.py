@@ -1,0 +1,186 @@
+"""The first page: what came out, how sure it is, what it rests on, and what it cost; the same in Markdown.
+
+In: an opened run and the lines of its predictions. Out: an `Overview`, and one page of Markdown made of it. The tables
+are those that `awb run` prints, so that page and terminal never say different things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from agentworldbench.prices import dollars
+from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.render.cost import cost_tables
+from agentworldbench.render.names import scope
+from agentworldbench.render.plots import Plot
+from agentworldbench.render.results import run_tables
+from agentworldbench.render.sample import shown
+from agentworldbench.render.table import DASH, markdown_cell, percent, points, share
+from agentworldbench.report.contents import Headline, Line, Overview
+from agentworldbench.report.gather import Opened
+from agentworldbench.stats.aggregate import RULE_SCORE
+from agentworldbench.stats.costs import Spending
+from agentworldbench.stats.intervals import Interval
+from agentworldbench.stats.results import JudgeResults, Scores
+
+
+def overview(
+    opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot], picture_kinds: Sequence[str]
+) -> Overview:
+    """The first page of a run; `picture_kinds` are the files that stand beside each plot."""
+    results = opened.results
+    first, *details = [*run_tables(results), *cost_tables(results)]
+    return Overview(
+        model=results.model,
+        scope=scope(results),
+        headlines=tuple(_headlines(opened)),
+        warnings=results.warnings,
+        facts=tuple(_facts(opened)),
+        plots=tuple(drawn),
+        scores=(first,),
+        details=tuple(details),
+        picture_kinds=tuple(picture_kinds),
+        samples=len(lines),
+    )
+
+
+def summary(view: Overview) -> str:
+    """The first page as Markdown for notes and pull requests: headlines, warnings, facts, scores by domain."""
+    headlines = [
+        f"- **{_plain(one.name)}: {one.number}** ({one.interval}); {_plain(one.rests_on)}"
+        for one in view.headlines
+    ]
+    parts = [[f"# {_plain(view.model)}", "", _plain(view.scope)], headlines]
+    if view.warnings:
+        parts.append(
+            ["What may have changed the numbers:", "", *(f"- {_plain(one)}" for one in view.warnings)]
+        )
+    parts.append([f"- {_plain(name)}: {_plain(text)}" for name, text in view.facts])
+    parts += [[table.to_markdown().rstrip()] for table in view.scores]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _plain(text: str) -> str:
+    return markdown_cell(shown(text))
+
+
+def _headlines(opened: Opened) -> Iterator[Headline]:
+    for name, judge in zip(opened.judge_names, opened.results.judges, strict=True):
+        yield _of_judge(name, judge)
+    rules, policy = opened.results.rules, opened.results.policy
+    score, skill = rules.macro[RULE_SCORE], getattr(rules.overall_skill, policy)
+    value = getattr(score, policy)
+    interval: Interval | None = getattr(rules.macro_intervals, policy)
+    yield Headline(
+        name="Rule score",
+        number=points(None if value is None else 100 * value),
+        interval=_bounds(interval, 100),
+        rests_on=f"{score.scored} of {score.n} predictions, policy {policy}; skill {share(skill)} (0 is copying, 1 the reference)",
+    )
+
+
+def _of_judge(name: str, judge: JudgeResults) -> Headline:
+    policy = PROTOCOLS[judge.judge.protocol].policy
+    macro: Scores = getattr(judge, f"macro_{policy}")
+    return Headline(
+        name=f"Judge {name}",
+        number=points(macro["total"]),
+        interval=_bounds(getattr(judge.macro_intervals, policy), 1),
+        rests_on=(
+            f"protocol {judge.judge.protocol}, macro, {policy}; {judge.micro.scored} of {judge.micro.samples} "
+            f"samples scored, coverage {percent(judge.micro.coverage)}"
+        ),
+    )
+
+
+def _bounds(interval: Interval | None, scale: float) -> str:
+    if interval is None or interval.low is None or interval.high is None:
+        return "no interval"
+    return f"95 %: {interval.low * scale:.1f} to {interval.high * scale:.1f}"
+
+
+def _facts(opened: Opened) -> Iterator[tuple[str, str]]:
+    run, results = opened.run, opened.results
+    data = results.predict.data
+    asked = sum(results.predictions.samples.values())
+    yield "Data", " ".join(filter(None, (data.name, data.repository, data.revision)))
+    yield (
+        "Predictions",
+        f"{sum(results.predictions.predicted.values()):,} of {asked:,}, coverage {_coverage(opened)}",
+    )
+    yield "Failures", _counted(opened.results.predictions.failures.values())
+    if run.epochs > 1:
+        yield "Epochs", str(run.epochs)
+    for name, judge in zip(opened.judge_names, results.judges, strict=True):
+        sampling = ", ".join(
+            f"{key} {value}" for key, value in judge.judge.sampling.items() if value != "server default"
+        )
+        yield (
+            f"Judge {name}",
+            f"protocol {judge.judge.protocol}, {judge.judge.parse} reading; {sampling}; digest {judge.judge.digest}",
+        )
+        yield f"Failures of {name}", _counted(stages["judge"] for stages in judge.failures.values())
+    yield "Cost", _cost(opened)
+    yield "Time", _time(opened)
+    last = run.sessions[-1]
+    commit = (
+        f", commit {last.git_commit[:12]}{' (changed)' if last.git_dirty else ''}" if last.git_commit else ""
+    )
+    yield "Harness", f"awb {last.harness}{commit}; results made by awb {results.made_by} at {results.made_at}"
+
+
+def _coverage(opened: Opened) -> str:
+    asked = sum(opened.results.predictions.samples.values())
+    return percent(sum(opened.results.predictions.predicted.values()) / asked) if asked else DASH
+
+
+def _counted(by_domain: Iterable[Mapping[str, int]]) -> str:
+    """How often which class of failure, over all domains."""
+    counts: dict[str, int] = {}
+    for kinds in by_domain:
+        for kind, count in kinds.items():
+            counts[kind] = counts.get(kind, 0) + count
+    said = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(counts.items()))
+    return said or "none"
+
+
+def _cost(opened: Opened) -> str:
+    stages = [("predictions", opened.results.predictions.spent)]
+    stages += [
+        (f"verdicts of {name}", one.spent)
+        for name, one in zip(opened.judge_names, opened.results.judges, strict=True)
+    ]
+    return "; ".join(f"{name} {_usd(spent)}" for name, spent in stages)
+
+
+def _usd(spent: Spending) -> str:
+    usage = spent.usage
+    tokens = f"{usage.prompt_tokens or 0:,} tokens in, {usage.completion_tokens or 0:,} out"
+    if spent.cost_usd is None:
+        known = f"at least {dollars(spent.known_usd)} USD" if spent.known_usd else "cost unknown"
+        return f"{known} ({tokens})"
+    return f"{dollars(spent.cost_usd)} USD ({tokens})"
+
+
+def _time(opened: Opened) -> str:
+    """When the run was worked on: between the first session's start and the last answer."""
+    started = [one.started_at for one in opened.run.sessions]
+    count = len(started)
+    first = started[0][:16].replace("T", " ")
+    ended = opened.results.made_at
+    seconds = max(0.0, (_moment(ended) - _moment(started[-1])).total_seconds())  # results know whole seconds
+    sessions = "1 session" if count == 1 else f"{count} sessions"
+    if count == 1:
+        return f"{sessions} from {first} UTC, {_duration(seconds)} until the results"
+    return f"{sessions}, the first from {first} UTC, the last from {started[-1][:16].replace('T', ' ')} UTC"
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,185 @@
+"""What a report's pages draw: texts and screens side by side, plots as SVG.
+
+The two texts of a difference can be put together again from its rows, whatever they are; plots are well-formed files
+in which nothing of a name is markup.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from html import escape
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentworldbench.render.diff import MOST_BYTES, Piece, Row, beginning, difference, visible
+from agentworldbench.render.nodes import node_rows
+from agentworldbench.render.plot_files import can_make_png, png_file, svg_file
+from agentworldbench.render.plots import (
+    Plot,
+    Series,
+    Value,
+    bubbles,
+    distribution,
+    grid,
+    intervals,
+    stacked,
+    trend,
+)
+from agentworldbench.scoring.metrics.ui_nodes import Node, Screen
+
+LINES = st.lists(st.text(alphabet="ab 1\t.\x1b漢\u202e", max_size=8), max_size=9)
+HOSTILE = "</svg><script>alert(1)</script>\x00\u202e&\"'"
+
+
+def text_of(rows: tuple[Row, ...], side: str) -> list[str]:
+    kinds = {"same", "changed", side}
+    return ["".join(piece.text for piece in getattr(row, side)) for row in rows if row.kind in kinds]
+
+
+@settings(max_examples=40)
+@given(LINES, LINES)
+def test_both_texts_stand_in_the_rows(mine: list[str], theirs: list[str]) -> None:
+    predicted, real = "\n".join(mine), "\n".join(theirs)
+    found = difference(predicted, real)
+    for text, side in ((predicted, "predicted"), (real, "real")):
+        assert "\n".join(text_of(found.rows, side)) == visible(text)
+    assert (found.predicted_left, found.real_left) == (0, 0)
+    assert sum(found.counts.values()) == len(found.rows)
+    assert found.equal == (predicted == real or not found.rows)
+    for row in found.rows:
+        if row.kind == "same":
+            assert row.predicted == row.real and not any(piece.marked for piece in row.real)
+        else:
+            assert any(piece.marked for piece in (*row.predicted, *row.real))
+
+
+@settings(max_examples=40)
+@given(LINES)
+def test_a_text_beside_itself_and_beside_nothing(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    assert {row.kind for row in difference(text, text).rows} <= {"same"}
+    assert all(row.far for row in difference(text, text).rows)
+    assert {row.kind for row in difference(text, "").rows} <= {"predicted"}
+    assert {row.kind for row in difference("", text).rows} <= {"real"}
+
+
+def test_words_are_marked_in_lines_that_resemble_each_other() -> None:
+    rows = difference("first\nExit Code: 7 now\nlast", "first\nnew line here\nExit Code: 2 now\nlast").rows
+    assert [row.kind for row in rows] == ["same", "real", "changed", "same"]
+    assert rows[2].predicted == (Piece("Exit Code: "), Piece("7", True), Piece(" now"))
+    assert rows[2].real == (Piece("Exit Code: "), Piece("2", True), Piece(" now"))
+    unlike = difference("abc def", "xyz uvw").rows
+    assert unlike[0].predicted == (Piece("abc def", True),) and unlike[0].real == (Piece("xyz uvw", True),)
+    together = difference("the red old fox", "the tall new fox").rows[0]
+    assert together.real == (Piece("the "), Piece("tall new", True), Piece(" fox")), (
+        "a blank between is no agreement"
+    )
+    chinese = difference("天気は晴れ", "天気は曇り").rows[0]
+    assert chinese.real == (Piece("天気は"), Piece("曇り", True))
+
+
+def test_equal_lines_far_from_differences_can_be_hidden() -> None:
+    lines = [str(n) for n in range(30)]
+    rows = difference("\n".join(lines), "\n".join([*lines[:15], "x", *lines[16:]])).rows
+    assert [at for at, row in enumerate(rows) if not row.far] == list(range(12, 19))
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 5_000_000, "\n" * 2_000_000, "&<>\x01" * 500_000, "漢" * 300_000, "ab\n" * 400_000]
+)
+def test_a_text_takes_no_more_than_a_page_may_hold(text: str) -> None:
+    kept, left = beginning(text)
+    assert len(escape(kept).encode()) <= MOST_BYTES
+    assert left > 0 and kept.count("\n") < 1_200
+    assert text.startswith(text[: len(text) - left]) and visible(text[: len(text) - left]) == kept
+    found = difference(text, "x" + text)
+    assert found.predicted_left > 0 and found.real_left > 0 and not found.equal
+
+
+def screen(*nodes: Node) -> Screen:
+    return Screen(nodes, known=True)
+
+
+def test_elements_of_two_screens() -> None:
+    button, field, note = Node("button", "Save"), Node("textbox", "Name", "Ada"), Node("text", "Saved")
+    before = screen(button, field)
+    found = node_rows(
+        screen(button, Node("textbox", "Name", "Eve"), Node("link", "Help")),
+        screen(button, field, note),
+        before,
+    )
+    assert [(row.kind, row.role, row.real, row.predicted, row.stood) for row in found] == [
+        ("same", "button", "Save", "Save", True),
+        ("changed", "textbox", "Name = Ada", "Name = Eve", True),
+        ("missing", "text", "Saved", "", False),
+        ("made up", "link", "", "Help", False),
+    ]
+    many = screen(*(Node("text", str(n)) for n in range(2000)))
+    assert [row.kind for row in node_rows(many, screen(button, *many.nodes), None)] == ["missing"]
+
+
+def plots() -> list[Plot]:
+    value, series = (
+        Value(50, 45.5, 120, 30),
+        [Series(HOSTILE, (Value(50), None)), Series("b", (Value(0, -3, 2), Value(100)))],
+    )
+    return [
+        intervals("a", HOSTILE, HOSTILE, [HOSTILE, "row"], series),
+        grid("b", "t", "n", ["r"], ["x", HOSTILE], [[None, 100.0]]),
+        trend("c", "t", "n", HOSTILE, ["1", "2"], [*series, Series("c", (value, None))]),
+        distribution("d", "t", "n", "x", [(HOSTILE, [0, 3, 700]), ("b", [1, 0, 0])]),
+        distribution("e", "t", "n", "x", [("none", [0] * 10)]),
+        bubbles("f", "t", "n", HOSTILE, "up", [(0, 100, 3), (50, 50, 1)]),
+        bubbles("g", "t", "n", "x", "up", []),
+        stacked("h", "t", "n", "USD", ["r", HOSTILE], [("k", [0.001, 12_345_678]), ("l", [0, 500])]),
+        stacked("i", "t", "n", "USD", ["r"], [("k", [0.0])]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("plot", plots(), ids=lambda plot: plot.name)
+def test_a_plot_is_a_file_without_foreign_markup(plot: Plot) -> None:
+    text = svg_file(plot)
+    tree = ET.fromstring(text)
+    assert {one.tag.rpartition("}")[2] for one in tree.iter()} <= {
+        "svg",
+        "style",
+        "rect",
+        "path",
+        "text",
+        "circle",
+        "g",
+        "title",
+    }
+    assert "var(" not in text and "light-dark" not in text, "a file has no page to ask for colours"
+    assert "<script" not in text and "\u202e" not in text and "\x00" not in text
+    assert tree.get("role") == "img" and tree.get("aria-label")
+    for shape in tree.iter():
+        for number in (shape.get("cx"), shape.get("x"), shape.get("width")):
+            assert number is None or -1 <= float(number) <= 600.1
+
+
+def test_numbers_of_a_plot_can_be_read_without_seeing_it() -> None:
+    said = re.findall(
+        "<title>(.*?)</title>",
+        str(intervals("a", "t", "n", ["MCP"], [Series("Judge", (Value(50, 45.5, 55.5),))]).body),
+    )
+    assert said == ["MCP, Judge: 50.0, 45.5 to 55.5"]
+
+
+def test_png_where_its_maker_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, int]] = []
+
+    def svg_to_png(svg: str, scale: int) -> bytes:
+        made.append((svg, scale))
+        return b"PNG"
+
+    maker = SimpleNamespace(svg_to_png=svg_to_png, __spec__=SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "vl_convert", maker)
+    assert can_make_png()
+    plot = plots()[1]
+    assert png_file(plot) == b"PNG" and made == [(svg_file(plot), 3)]
