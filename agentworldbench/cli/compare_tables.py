@@ -26,7 +26,7 @@ def two_tables(found: Comparison) -> list[Table]:
 
 
 def _measure_tables(found: Comparison, measure: Measure) -> Iterator[Table]:
-    by = _by(measure.name, measure.judge)
+    by = _by(measure)
     forced = _forced(found.unlike)
     notes = [
         f"A: {found.first.model} ({found.first.path}). B: {found.second.model} ({found.second.path}). "
@@ -82,7 +82,7 @@ def several_tables(found: Ranking) -> list[Table]:
 
 
 def _ranking_tables(found: Ranking, measure: Standings) -> Iterator[Table]:
-    by = _by(measure.name, measure.judge)
+    by = _by(measure)
     forced = _forced(found.unlike)
     runs = ". ".join(f"{letter(number)}: {one.model} ({one.path})" for number, one in enumerate(found.runs))
     notes = [
@@ -123,8 +123,9 @@ def entry_tables(found: AgainstEntry) -> list[Table]:
     return [against_table(title, found.domains, found.overall, found.coverage, notes)]
 
 
-def _by(name: str, judge: str | None) -> str:
-    return "rules" if judge is None else f"judge {name}"
+def _by(measure: Measure | Standings) -> str:
+    words = {"judge": f"judge {measure.name}", "panel": f"the panel, {measure.name}", "rules": "rules"}
+    return words[measure.kind]
 
 
 def _forced(unlike: Sequence[str]) -> str:
@@ -136,5 +137,5 @@ def _policy(policy: Policy) -> str:
 
 
 def _sentences(notes: Sequence[str]) -> list[str]:
-    """Each note as a sentence."""
-    return [f"{note}." for note in notes]
+    """Each note as a sentence, once."""
+    return [f"{note}." for note in dict.fromkeys(notes)]

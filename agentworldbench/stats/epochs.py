@@ -32,10 +32,12 @@ Primary = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class SampleScore:
-    """What one sample counts, 0-100, its epochs averaged; None where it failed, and `failure` says how."""
+    """What one sample counts, 0-100, its epochs averaged; None where it failed, and `failure` says how. `scored` is the
+    share of its answers that have a score."""
 
     value: float | None
     failure: str | None = None
+    scored: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def rule_score(records: Sequence[SampleMetrics], floor: bool) -> SampleScore | N
     if not record.baseline:
         return None
     if record.failed is not None:
-        return SampleScore(None, record.failed.value)
+        return SampleScore(None, record.failed.value, scored=0.0)
     value = mean([record.values[name] for name in record.baseline if name in record.values])
     return None if value is None else SampleScore(100 * value)
 
