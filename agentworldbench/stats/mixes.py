@@ -3,7 +3,7 @@
 In: the `Components` of each domain (`variance.py`) and, by domain, the `Design` of the run: its trajectories, turns,
 epochs and repeats of its judge. Out: `Half`, half the width of the 95 % interval of its macro score, of either
 kind. Domains are strata; the intervals are made by the functions that make the real ones, with their degrees of
-freedom. Where a pilot cannot tell two sources apart, a half width is known between two bounds.
+freedom [D study: Brennan 2001, chapter 4]. Where a pilot cannot tell two sources apart, a half width is known between two bounds.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def _macro(parts: Sequence[Ends | None]) -> Half | None:
 def predicted_precision(domains: Mapping[str, Components], designs: Mapping[str, Design]) -> float | None:
     """By what share a half width predicted from the pilot of these `designs` may be off, at 95 %: 1.96 / sqrt(2 df).
 
-    A variance estimated with df degrees of freedom from normal values has the relative standard error sqrt(2 / df), its
-    root half of that; df is that of the pilot's own macro interval. None where that has none.
+    A variance estimated with df degrees of freedom from normal values has the relative standard error sqrt(2 / df)
+    [Satterthwaite 1946], its root half of that; df is that of the pilot's own macro interval. None where that has none.
     """
     ends = [_population(components, designs[domain]) for domain, components in domains.items()]
     whole = stratified(0.0, [end[1] if end else None for end in ends])
