@@ -3,7 +3,8 @@
 In: the `Components` of each domain (`variance.py`) and, by domain, the `Design` of the run: its trajectories, turns,
 epochs and repeats of its judge. Out: `Half`, half the width of the 95 % interval of its macro score, of either
 kind. Domains are strata; the intervals are made by the functions that make the real ones, with their degrees of
-freedom [D study: Brennan 2001, chapter 4]. Where a pilot cannot tell two sources apart, a half width is known between two bounds.
+freedom [D study: Brennan 2001, chapter 4]. Where a pilot cannot tell two sources apart, a half width is known between
+two bounds.
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ def _macro(parts: Sequence[Ends | None]) -> Half | None:
     low, high = (stratified(0.0, side) for side in zip(*known, strict=True))
     if high is None or high.half is None:
         return None
-    return Half(low=(low.half if low else None) or 0.0, high=high.half)
+    # The smaller standard error can have so few degrees of freedom that its interval is the wider one.
+    ends = sorted(((low.half if low else None) or 0.0, high.half))
+    return Half(low=ends[0], high=ends[1])
 
 
 def predicted_precision(domains: Mapping[str, Components], designs: Mapping[str, Design]) -> float | None:
