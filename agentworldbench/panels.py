@@ -8,18 +8,25 @@ of different protocols read and are told different things, so they are none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
 
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError
-from agentworldbench.readings import Groups, Outcome, Outcomes, judged, reading_of_samples
+from agentworldbench.readings import (
+    Groups,
+    Outcome,
+    Outcomes,
+    judge_outcomes,
+    judged,
+    reading_of_samples,
+    score_of_sample,
+)
 from agentworldbench.run_record import JudgeRecord, PanelRule, RunRecord, judge_names
-from agentworldbench.stats.epochs import SampleScore, sample_epochs
+from agentworldbench.stats.epochs import SampleEpochs, SampleScore, sample_epochs
 from agentworldbench.stats.panel import Panel, panel_values
 from agentworldbench.stats.results import PanelCounts, PanelResults
+from agentworldbench.store import Store
 from agentworldbench.texts import digest
 
-Policy = Literal["exclude", "floor"]
 TOO_FEW = "too_few_judges"
 """The class of failure of a prediction that fewer judges have a valid verdict on than the panel needs."""
 _DROP = "--panel none drops the panel"
@@ -95,20 +102,17 @@ def panel_results(run: RunRecord, groups: Groups, outcomes: Mapping[str, Outcome
     if run.panel is None or not run.judges:
         return None
     check_panel(run.panel, run.judges)
-    panel = _panel(run.panel, run)
-    judges, least = panel.judges, panel.least
-    samples, made = {}, dict[str, list[Outcome]]()
-    for refs in groups.values():
-        for ref in refs:
-            epochs = _epochs(judges, ref.id, outcomes)
-            samples[ref.id] = sample_epochs(panel, [judged(one) for one in epochs])
-            made[ref.id] = [_together(panel, one) for one in epochs]
+    panel = _panel(run, run.panel)
+    every = {ref.id: _of_sample(panel, ref.id, outcomes) for refs in groups.values() for ref in refs}
+    samples = {name: score for name, (score, _) in every.items()}
+    made = {name: some for name, (_, some) in every.items()}
+    known = {"combine": panel.combine, "least": panel.least, "judges": sorted(panel.judges)}
     return PanelResults(
-        combine=run.panel.combine,
-        least=least,
-        judges=judges,
+        combine=panel.combine,
+        least=panel.least,
+        judges=panel.judges,
         protocol=run.judges[0].protocol,
-        digest=digest({"combine": run.panel.combine, "least": least, "judges": sorted(judges)})[:16],
+        digest=digest(known)[:16],
         reading=reading_of_samples(groups, samples, made),
         counts={
             domain: sum((samples[ref.id].score.counts for ref in refs), PanelCounts())
@@ -118,36 +122,34 @@ def panel_results(run: RunRecord, groups: Groups, outcomes: Mapping[str, Outcome
 
 
 def panel_scores(
-    run: RunRecord, policy: Policy, outcomes: Mapping[str, Outcomes]
+    store: Store, groups: Groups, run: RunRecord, rule: PanelRule, policy: str
 ) -> Iterator[tuple[str, SampleScore]]:
-    """What each sample counts by the panel of a run that has one; a sample that waits for a verdict is left out."""
-    assert run.panel is not None, "whoever asks knows that there is a panel"
-    panel = _panel(run.panel, run)
-    for name in outcomes[panel.judges[0]]:
-        epochs = _epochs(panel.judges, name, outcomes)
-        found = sample_epochs(panel, [judged(one) for one in epochs]).score
-        if found.floor["total"] is None:
-            continue
-        if found.exclude["total"] is None:
-            yield name, SampleScore(None, _together(panel, epochs[0]).kind)
-        else:
-            yield name, SampleScore(getattr(found, policy)["total"])
+    """The panel's score of each sample that was asked about; `rule` is the one that the run has."""
+    panel = _panel(run, rule)
+    outcomes = {
+        judge.digest: dict(judge_outcomes(store, groups, judge, run.epochs, panel.repeats[judge.digest]))
+        for judge in run.judges
+    }
+    for refs in groups.values():
+        for ref in refs:
+            score = score_of_sample(*_of_sample(panel, ref.id, outcomes), policy)
+            if score is not None:
+                yield ref.id, score
 
 
-def _panel(rule: PanelRule, run: RunRecord) -> Panel:
+def _panel(run: RunRecord, rule: PanelRule) -> Panel:
     judges = tuple(judge.digest for judge in run.judges)
     repeats = {name: run.repeats.get(name, 1) for name in judges}
     return Panel(judges, rule.needed(len(judges)), repeats, rule.combine)
 
 
-def _epochs(
-    judges: Sequence[str], sample: str, outcomes: Mapping[str, Outcomes]
-) -> list[dict[str, Sequence[Outcome]]]:
-    """What the judges made of a sample, epoch after epoch."""
-    return [
-        dict(zip(judges, of_judges, strict=True))
-        for of_judges in zip(*(outcomes[name][sample] for name in judges), strict=True)
-    ]
+def _of_sample(
+    panel: Panel, name: str, outcomes: Mapping[str, Outcomes]
+) -> tuple[SampleEpochs, list[Outcome]]:
+    """One sample's score, and what became of each of its predictions."""
+    of_judges = zip(*(outcomes[judge][name] for judge in panel.judges), strict=True)
+    epochs = [dict(zip(panel.judges, some, strict=True)) for some in of_judges]
+    return sample_epochs(panel, [judged(one) for one in epochs]), [_together(panel, one) for one in epochs]
 
 
 def _together(panel: Panel, outcomes: Mapping[str, Sequence[Outcome]]) -> Outcome:

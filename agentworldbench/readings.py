@@ -219,20 +219,34 @@ def judged(outcomes: Mapping[str, Sequence[Outcome]]) -> Judged:
 
 def sample_score(outcomes: Sequence[Sequence[Outcome]], policy: str) -> SampleScore | None:
     """What a sample counts from its outcomes by epoch and repeat; None while it has not been judged."""
-    flat = [one for repeats in outcomes for one in repeats]
-    found = epochs_of(outcomes).score
-    if found.counts.scored:
-        return SampleScore(getattr(found, policy)["total"])
-    failed = next((one.kind for one in flat if one.stage not in ("", "pending")), None)
-    if failed is not None:
-        return SampleScore(None, failed)
-    return SampleScore(None) if len(flat) == 1 and flat[0].values is not None else None
+    flat = (one for repeats in outcomes for one in repeats)
+    return score_of_sample(epochs_of(outcomes), flat, policy)
+
+
+def score_of_sample(sample: SampleEpochs, outcomes: Iterable[Outcome], policy: str) -> SampleScore | None:
+    """What a sample counts; where it failed, in the class of the first failure among `outcomes`."""
+    counts = sample.score.counts
+    if counts.scored:
+        value = getattr(sample.score, policy)["total"]
+        return SampleScore(value, scored=counts.scored / counts.predictions)
+    failed = next((one.kind for one in outcomes if one.stage not in ("", "pending")), None)
+    return None if failed is None else SampleScore(None, failed, scored=0.0)
+
+
+def judge_scores(
+    store: Store, groups: Groups, judge: JudgeRecord, policy: str, epochs: int = 1, repeats: int = 1
+) -> Iterator[tuple[str, SampleScore]]:
+    """The score of each sample that the judge was asked about, read as its protocol reads."""
+    for name, outcomes in judge_outcomes(store, groups, judge, epochs, repeats):
+        score = sample_score(outcomes, policy)
+        if score is not None:
+            yield name, score
 
 
 def judge_outcomes(
     store: Store, groups: Groups, judge: JudgeRecord, epochs: int = 1, repeats: int = 1
 ) -> Iterator[tuple[str, list[list[Outcome]]]]:
-    """What became of each sample, by epoch and repeat, read as the judge's protocol reads."""
+    """What a judge made of each sample, read as its protocol reads, by epoch and repeat."""
     every = both_readings(store, groups, judge, epochs, repeats)
     for name, some in groupby(every, lambda both: both.ref.id):
         outcomes: list[list[Outcome]] = []

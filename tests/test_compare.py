@@ -143,7 +143,7 @@ def test_only_shared_samples_are_compared(runs: Path) -> None:
     assert comparison.notes == (
         f"{runs / 'a'}: {left_out} of its samples are not asked in both runs and are left out",
         f"{runs / 'a'}: OS not compared: no sample is asked in both runs",
-        f"{runs / 'part'}: a subset: {of} samples (limit_trajectories)",
+        f"{runs / 'part'}: a subset: {of} samples (--limit-trajectories)",
         f"{runs / 'a'} has been judged and the other has not: compared by rules alone",
     )
 

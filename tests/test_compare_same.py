@@ -83,7 +83,7 @@ def test_a_run_and_itself_do_not_differ(runs: Path, name: str) -> None:
         assert measure.regressions == ()
     assert (comparison.same_answer, comparison.same_record) == (0, comparison.shared)
     told = "Both are one directory: nothing can differ" if name == "linked" else (
-        f"{comparison.shared} predictions stand in both as one record, or are replayed"
+        f"What was answered to {comparison.shared} samples stands in both as one record, or is replayed"
     )  # fmt: skip
     assert comparison.notes[0].startswith(told)
     assert len(comparison.notes) == 1, "nothing else is to be said"
@@ -104,7 +104,7 @@ def test_cached_answers_judged_apart_are_one_draw(runs: Path) -> None:
     assert comparison.same_answer == comparison.shared > 0
     assert difference_of(comparison) == [0, 0]
     assert comparison.notes == (
-        f"{comparison.shared} predictions are the same answer in both, taken from a response cache: each is one draw and "
+        f"What was answered to {comparison.shared} samples is the same in both, taken from a response cache: each is one draw and "
         "differs by 0, whatever judges said of it twice",
     )
 
@@ -117,7 +117,7 @@ def test_a_copy_resumed_differs_by_its_own_half_alone(runs: Path) -> None:
     assert judge.equal >= early
     assert 0 < judge.better + judge.worse <= comparison.shared - early
     assert comparison.notes == (
-        f"{early} predictions stand in both as one record, or are replayed (a copied directory, perhaps resumed): each is "
+        f"What was answered to {early} samples stands in both as one record, or is replayed (a copied directory, perhaps resumed): each is "
         "one draw and differs by 0, whatever judges said of it twice",
         "Both asked one model in one way, by their records: what differs are draws of its answers, not models",
     )

@@ -17,7 +17,6 @@ FORMULA = re.compile(r"^\s*\w[\w()*]* = .*[-+*/^].*", re.MULTILINE)
 NO_FORMULA = {
     "__init__": "a docstring",
     "costs": "sums of tokens and USD",
-    "macro_variance": "means of domains",
     "panel": "means and medians",
     "results": "the shape of a file",
     "unread": "counts",

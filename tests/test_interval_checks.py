@@ -180,7 +180,7 @@ def test_a_subset_says_how_much_of_the_data_it_is(tmp_path: Path) -> None:
         assert (found.subset or "no subset") in scores_table(found).title or found.subset is None
         return found.subset
 
-    assert subset(limit="5") == "a subset: 10 of 60 samples (limit)"
-    assert subset(limit_trajectories=2) == "a subset: 20 of 60 samples (limit_trajectories)"
+    assert subset(limit="5") == "a subset: 10 of 60 samples (--limit)"
+    assert subset(limit_trajectories=2) == "a subset: 20 of 60 samples (--limit-trajectories)"
     assert subset(seed=3, limit="1.0") is None
-    assert subset(shard="1/2", limit="20") == "a subset (limit)", "a shard of it tells no share"
+    assert subset(shard="1/2", limit="20") == "a subset (--limit)", "a shard of it tells no share"

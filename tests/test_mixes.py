@@ -128,6 +128,26 @@ def test_what_a_pilot_of_one_epoch_leaves_open_has_two_bounds() -> None:
     assert again is not None and again.low == 0.0 < again.high
 
 
+def test_bounds_are_in_order_though_the_smaller_error_has_fewer_degrees_of_freedom() -> None:
+    """Alone, a domain of two trajectories has a t of 12.7; a second domain with much spread lends it its own."""
+    few = one_part({"trajectory": 20.0, "turn": 0.0, "generation": 0.0, "rest": 0.0})
+    open_ = analysed("open", drawn(design(20, 3), turn=80.0)).components
+    designs = {"swe": Design(2, 1), "web": Design(20, 1, epochs=100)}
+    bounds = [
+        sqrt(
+            sum(
+                (predicted_se(one, designs[name]) or (0.0, 0.0))[end] ** 2
+                for name, one in (("swe", few), ("web", open_))
+            )
+        )
+        for end in (0, 1)
+    ]
+    half = predicted_population({"swe": few, "web": open_}, designs)
+    assert bounds[0] < bounds[1]
+    assert half is not None and 0 < half.low < half.high
+    assert half.high > 12 * bounds[0] / 2, "the width of the smaller error"
+
+
 def test_st_07_turns_that_are_alike_are_their_trajectory() -> None:
     """20 trajectories of 10 equal turns, half at 100 and half at 0: all variance is the trajectories', and the standard
     error is sqrt(10) times the one that takes turns for independent, whatever the number of turns."""

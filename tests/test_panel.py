@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 
 from agentworldbench.records import DIMENSIONS, SampleRef
 from agentworldbench.stats.aggregate import block, strict_values
+from agentworldbench.stats.epochs import epochs_block, sample_epochs
 from agentworldbench.stats.panel import (
     Judged,
     Panel,
-    PanelScore,
-    panel_block,
     panel_score,
     panel_values,
 )
@@ -207,13 +206,13 @@ def test_a_panel_of_one_is_the_rule_for_single_judges(outcomes: list[Any], combi
         for ref, outcome in zip(refs, outcomes, strict=True)
         if isinstance(outcome, tuple)
     }
-    samples = []
+    samples = {}
     for ref, outcome in zip(refs, outcomes, strict=True):
         one = (
             Judged({("a", 1): scored.get(ref.id)}, failed=False) if outcome != "failed" else judged("failed")
         )
-        samples.append((ref.cluster, panel_score(panel, [one])))
-    found, expected = panel_block(samples), block(refs, scored, pending=())
+        samples[ref.id] = sample_epochs(panel, [one])
+    found, expected = epochs_block(refs, samples), block(refs, scored, pending=())
     assert found.exclude == pytest.approx(expected.exclude)
     assert found.floor == pytest.approx(expected.floor)
     assert (found.samples, found.scored, found.clusters) == (
@@ -230,16 +229,19 @@ def test_a_panel_of_one_is_the_rule_for_single_judges(outcomes: list[Any], combi
 def test_samples_weigh_the_same_however_many_epochs_have_a_score() -> None:
     panel = Panel(("a",), 1)
 
-    def score(*epochs: Any) -> PanelScore:
-        return panel_score(panel, map(judged, epochs))
-
-    samples = [
-        ("x", score({"a": [5]}, {"a": [5]}, {"a": [5]}, {"a": [5]})),
-        ("y", score({"a": [1]}, "failed", "failed", "failed")),
-        ("z", score("failed", "failed", "failed", "failed")),
+    epochs: list[list[Any]] = [
+        [{"a": [5]}, {"a": [5]}, {"a": [5]}, {"a": [5]}],
+        [{"a": [1]}, "failed", "failed", "failed"],
+        ["failed", "failed", "failed", "failed"],
     ]
-    found = panel_block(samples)
+    refs = [reference(place) for place in range(3)]
+    samples = {
+        ref.id: sample_epochs(panel, [judged(one) for one in some])
+        for ref, some in zip(refs, epochs, strict=True)
+    }
+    found = epochs_block(refs, samples)
     assert found.exclude["total"] == 50.0
     assert found.floor["total"] == pytest.approx(100 / 3)
     assert (found.samples, found.scored, found.coverage) == (3, 2, 5 / 12)
-    assert found.counts == PanelCounts(predictions=12, scored=5, failed=7, verdicts=5)
+    counts = sum((one.score.counts for one in samples.values()), PanelCounts())
+    assert counts == PanelCounts(predictions=12, scored=5, failed=7, verdicts=5)

@@ -194,7 +194,7 @@ def test_what_all_share_is_compared(runs: Path) -> None:
         f"{runs / 'true'}: {whole - count} of its samples are not asked in all runs and are left out"
         in ranking.notes
     )
-    assert f"{runs / 'few'}: a subset: {count} of {whole} samples (limit_trajectories)" in ranking.notes
+    assert f"{runs / 'few'}: a subset: {count} of {whole} samples (--limit-trajectories)" in ranking.notes
     assert ranking.runs[1].subset is not None
 
 

@@ -316,4 +316,4 @@ def test_nothing_failed_is_no_table(tmp_path: Path) -> None:
     results = evaluate("baseline/copy-last", limit=2, output=tmp_path / "run").results
     assert results is not None
     assert failure_table(results) is None
-    assert "a subset: 14 of 230 samples (limit)" in rule_table(results).title
+    assert "a subset: 14 of 230 samples (--limit)" in rule_table(results).title

@@ -248,7 +248,7 @@ def test_st_12_a_part_is_not_ranked_with_the_whole(whole: Run, data: Path, tmp_p
     """A part is compared on its own samples alone, and every table of it says what it is."""
     part = evaluate("baseline/reference", output=tmp_path / "part", data=str(data), limit=2)
     results = results_of(part)
-    share = f"a subset: 4 of {sum(results.data_samples.values())} samples (limit)"
+    share = f"a subset: 4 of {sum(results.data_samples.values())} samples (--limit)"
     assert results.subset == share
     for table in run_tables(results):
         assert share in table.title or not table.title.startswith(

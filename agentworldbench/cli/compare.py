@@ -34,7 +34,11 @@ def compare(
     ],
     judge: Annotated[
         str | None,
-        typer.Option("--judge", help="Compare by this judge alone (name or digest).", show_default=False),
+        typer.Option(
+            "--judge",
+            help='Compare by this judge alone (name or digest), or by the runs\' "panel" alone.',
+            show_default=False,
+        ),
     ] = None,
     data: MovedData = None,
     worst: Annotated[

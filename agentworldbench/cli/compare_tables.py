@@ -124,10 +124,8 @@ def entry_tables(found: AgainstEntry) -> list[Table]:
 
 
 def _by(measure: Measure | Standings) -> str:
-    """What a comparison is by."""
-    if measure.panel:
-        return f"panel: {measure.name}"
-    return "rules" if measure.judge is None else f"judge {measure.name}"
+    words = {"judge": f"judge {measure.name}", "panel": f"the panel, {measure.name}", "rules": "rules"}
+    return words[measure.kind]
 
 
 def _forced(unlike: Sequence[str]) -> str:
@@ -139,5 +137,5 @@ def _policy(policy: Policy) -> str:
 
 
 def _sentences(notes: Sequence[str]) -> list[str]:
-    """Each note as a sentence."""
-    return [f"{note}." for note in notes]
+    """Each note as a sentence, once."""
+    return [f"{note}." for note in dict.fromkeys(notes)]

@@ -1,7 +1,7 @@
 """Whether runs may be compared at all, and by what: their judges, and the rules.
 
 In: `Side`s. Out: what differs between them beside the models, in words (refused, unless forced); the judges that all
-have, with the score that each gives to every sample.
+have, and the panel where all have the same, with the score that each gives to every sample.
 """
 
 from __future__ import annotations
@@ -9,39 +9,61 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
+from typing import Final
 
-from agentworldbench.compare.sides import Policy, Scores, Shared, Side
+from agentworldbench.compare.sides import Kind, Policy, Scores, Shared, Side
 from agentworldbench.errors import ConfigError
 from agentworldbench.panels import panel_scores
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.readings import Outcome, judge_outcomes, sample_score
+from agentworldbench.readings import judge_scores
 from agentworldbench.run_record import JudgeRecord, judge_names
 from agentworldbench.stats.epochs import SampleScore, rule_score
+from agentworldbench.stats.results import PanelResults
+
+PANEL: Final = "panel"
+"""What --judge says for the panel of the runs."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """How all runs are compared: by one judge (each run's own record of it), by the panel that all have (`panel` is its
-    digest), or by rules (neither)."""
+    """How all runs are compared: by one judge (each run's own record of it), by the `panel` that all have (its digest),
+    or by rules (neither)."""
 
     name: str
+    judges: tuple[JudgeRecord, ...] | None
     policy: Policy
-    judges: tuple[JudgeRecord, ...] | None = None
     panel: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What gives the scores."""
+        if self.panel is not None:
+            return "panel"
+        return "rules" if self.judges is None else "judge"
 
     @property
     def digest(self) -> str | None:
         """The digest of the panel, or of the first run's judge."""
-        return self.judges[0].digest if self.judges else self.panel
+        return self.panel or (None if self.judges is None else self.judges[0].digest)
 
     def scores(self, sides: Sequence[Side], shared: Shared) -> list[Scores]:
         """The score of each shared sample in each run."""
-        if self.panel:
+        if self.panel is not None:
             return [dict(_panel_scores(side, shared, self.policy)) for side in sides]
         if self.judges is None:
             return [dict(_rule_scores(side)) for side in sides]
         return [
-            dict(_judge_scores(side, shared, judge)) for side, judge in zip(sides, self.judges, strict=True)
+            dict(
+                judge_scores(
+                    side.store,
+                    shared,
+                    judge,
+                    PROTOCOLS[judge.protocol].policy,
+                    side.run.record.epochs,
+                    side.run.record.repeats.get(judge.digest, 1),
+                )
+            )
+            for side, judge in zip(sides, self.judges, strict=True)
         ]
 
 
@@ -92,8 +114,14 @@ def _unlike(first: Side, second: Side) -> Iterator[str]:
 
 
 def measures_of(sides: Sequence[Side], wanted: str | None) -> tuple[list[Measured], list[str]]:
-    """What the runs are compared by (each judge that all have, then rules, unless a judge is `wanted`), and what
-    keeps their judges from being alike. Raises ConfigError for a judge that not all runs have."""
+    """What the runs are compared by (each judge that all have, the panel where it is the same in all, then rules,
+    unless one of them is `wanted`), and what keeps their judges from being alike. Raises ConfigError for a judge or a
+    panel that not all runs have."""
+    together = _panel_of_all(sides)
+    if wanted == PANEL:
+        if together is None:
+            raise ConfigError(f"--judge {PANEL}: {_no_panel(sides)}")
+        return [together], []
     known = [_judges(side, wanted) for side in sides]
     if wanted is not None and not all(known):
         raise ConfigError(f"--judge {wanted}: no judge of {'both' if len(sides) == 2 else 'all'} runs")
@@ -108,46 +136,49 @@ def measures_of(sides: Sequence[Side], wanted: str | None) -> tuple[list[Measure
         else:
             missing = [f"the judges: none judged {'both' if len(sides) == 2 else 'all'}"]
     names = judge_names(sides[0].run.record.judges)
-    measures = [
-        Measured(names[some[0].digest], PROTOCOLS[some[0].protocol].policy, judges=some) for some in matched
-    ]
+    measures = [Measured(names[some[0].digest], some, PROTOCOLS[some[0].protocol].policy) for some in matched]
     if wanted is None:
-        measures += [*_panel(sides), Measured("rules", sides[0].results.policy)]
+        measures += [] if together is None else [together]
+        measures.append(Measured("rules", None, sides[0].results.policy))
     return measures, missing
+
+
+def _panel_of_all(sides: Sequence[Side]) -> Measured | None:
+    """The panel that all runs have."""
+    first = sides[0].results.panel
+    if first is None or any(panel is None or panel.digest != first.digest for panel in _panels(sides)):
+        return None
+    return Measured(first.rule, None, PROTOCOLS[first.protocol].policy, first.digest)
+
+
+def _panels(sides: Sequence[Side]) -> list[PanelResults | None]:
+    return [side.results.panel for side in sides]
+
+
+def panel_notes(sides: Sequence[Side], wanted: str | None) -> Iterator[str]:
+    """That the runs are not compared by a panel, though one of them has one."""
+    if wanted is None and any(_panels(sides)) and _panel_of_all(sides) is None:
+        yield f"Not compared by a panel: {_no_panel(sides)}"
+
+
+def _no_panel(sides: Sequence[Side]) -> str:
+    """Why there is no panel of all runs."""
+    if all(_panels(sides)):
+        return "the runs' panels have other judges or another rule; `awb score RUN --panel …` gives a run another one"
+    without = [str(side.run.path) for side in sides if side.results.panel is None]
+    return f"{', '.join(without)} has none; `awb score RUN --panel median` makes one of a run's judges"
+
+
+def _panel_scores(side: Side, shared: Shared, policy: Policy) -> Iterator[tuple[str, SampleScore]]:
+    rule = side.run.record.panel
+    assert rule is not None, "results with a panel are those of a run with its rule"
+    yield from panel_scores(side.store, shared, side.run.record, rule, policy)
 
 
 def _judges(side: Side, wanted: str | None) -> dict[str, JudgeRecord]:
     judges = side.run.record.judges
     names = judge_names(judges)
     return {one.digest: one for one in judges if wanted in (None, one.model, one.digest, names[one.digest])}
-
-
-def _panel(sides: Sequence[Side]) -> Iterator[Measured]:
-    """The panel of the runs, where all have the same judges under the same rule."""
-    panels = [side.results.panel for side in sides]
-    first = panels[0]
-    if first is not None and all(one is not None and one.digest == first.digest for one in panels):
-        yield Measured(first.rule, PROTOCOLS[first.protocol].policy, panel=first.digest)
-
-
-def _outcomes(side: Side, shared: Shared, judge: JudgeRecord) -> dict[str, list[list[Outcome]]]:
-    run = side.run.record
-    return dict(judge_outcomes(side.store, shared, judge, run.epochs, run.repeats.get(judge.digest, 1)))
-
-
-def _judge_scores(side: Side, shared: Shared, judge: JudgeRecord) -> Iterator[tuple[str, SampleScore]]:
-    policy = PROTOCOLS[judge.protocol].policy
-    for name, outcomes in _outcomes(side, shared, judge).items():
-        score = sample_score(outcomes, policy)
-        if score is not None:
-            yield name, score
-
-
-def _panel_scores(side: Side, shared: Shared, policy: Policy) -> Iterator[tuple[str, SampleScore]]:
-    judges = side.run.record.judges
-    return panel_scores(
-        side.run.record, policy, {judge.digest: _outcomes(side, shared, judge) for judge in judges}
-    )
 
 
 def _rule_scores(side: Side) -> Iterator[tuple[str, SampleScore]]:

@@ -14,10 +14,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from agentworldbench.compare.alike import Measured, alike_or_forced, measures_of
+from agentworldbench.compare.alike import Measured, alike_or_forced, measures_of, panel_notes
 from agentworldbench.compare.sides import (
     Compared,
     Coverage,
+    Kind,
     OneAnswer,
     Policy,
     Scores,
@@ -65,13 +66,14 @@ class Standing(Record):
 
 
 class Standings(Record):
-    """All runs by one judge (`judge` is its digest), a `panel` (its digest) or the rules (neither). Under `floor` a failed sample counts 0,
-    under `exclude` a sample that failed in any run is left out of all. `samples` counts what is compared, by domain;
-    `standings` are best first, equal scores by name."""
+    """All runs by one judge or the panel of all (`judge` is its digest), or by the rules (None).
+
+    Under `floor` a failed sample counts 0, under `exclude` a sample that failed in any run is left out of all. `samples`
+    counts what is compared, by domain; `standings` are best first, equal scores by name."""
 
     name: str
+    kind: Kind
     judge: str | None
-    panel: str | None = None
     policy: Policy
     samples: dict[str, int]
     standings: tuple[Standing, ...]
@@ -118,7 +120,7 @@ def rank_runs(
         unlike=unlike,
         shared=sum(map(len, shared.values())),
         measures=tuple(_standings(one, sides, shared, answers, bool(unlike)) for one in measures),
-        notes=tuple(_notes(sides, shared, answers, measures)),
+        notes=(*_notes(sides, shared, answers, measures), *panel_notes(sides, judge)),
     )
 
 
@@ -189,8 +191,8 @@ def _standings(
         )
     return Standings(
         name=measured.name,
-        judge=None if measured.panel else measured.digest,
-        panel=measured.panel,
+        kind=measured.kind,
+        judge=measured.digest,
         policy=measured.policy,
         samples={domain: len(some) for domain, some in samples.items()},
         standings=tuple(sorted(standings, key=lambda one: _order(one, sides[one.run]))),
@@ -273,5 +275,7 @@ def _notes(
         if len(paths) > 1:
             yield f"{', '.join(paths)} {ONE_MODEL}"
     yield from left_out_notes(sides, shared)
-    if not any(measured.digest for measured in measures) and any(side.run.record.judges for side in sides):
+    if all(measured.kind == "rules" for measured in measures) and any(
+        side.run.record.judges for side in sides
+    ):
         yield "No judge has judged all runs: compared by rules alone"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ from agentworldbench.store import Store, open_store
 from agentworldbench.texts import digest
 
 Policy = Literal["exclude", "floor"]
+Kind = Literal["judge", "panel", "rules"]
 Scores = Mapping[str, SampleScore]
 """By sample id; a sample that counts nowhere is missing."""
 Shared = Mapping[str, Sequence[SampleRef]]
@@ -45,10 +47,11 @@ class Compared(Record):
 
 
 class Coverage(Record):
-    """How many of a domain's samples that all runs are about have a score in each, in the order of the runs."""
+    """How many of a domain's samples that all runs are about have a score in each, in the order of the runs. A sample
+    of several answers counts by the share of them that have one."""
 
     samples: int
-    scored: tuple[int, ...]
+    scored: tuple[float, ...]
 
     def share(self, run: int) -> float:
         """Scored / all of one run, by its place."""
@@ -151,7 +154,7 @@ def coverage_of(sides: Sequence[Side], scores: Sequence[Scores]) -> dict[str, Co
             if any(ref.id in one for one in scores)
             or any((ref.id, 1) not in side.store.predictions for side in sides)
         ]
-        scored = tuple(sum(name in one and one[name].value is not None for name in counted) for one in scores)
+        scored = tuple(fsum(one[name].scored for name in counted if name in one) for one in scores)
         found[domain] = Coverage(samples=len(counted), scored=scored)
     return found
 

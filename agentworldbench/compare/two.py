@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from agentworldbench.compare.alike import Measured, alike_or_forced, measures_of
+from agentworldbench.compare.alike import Measured, alike_or_forced, measures_of, panel_notes
 from agentworldbench.compare.sides import (
     Compared,
     Coverage,
+    Kind,
     OneAnswer,
     Policy,
     Scores,
@@ -61,13 +62,15 @@ class Regression(Record):
 
 
 class Measure(Record):
-    """One judge (`judge` is its digest), a `panel` of them (its digest), or the rules (neither). Scores are 0-100 under `policy`: under `floor` a failed
-    sample counts 0, under `exclude` a sample that failed in either run is left out. A domain in which one run has
-    no score at all has no difference. `by_task` are the same differences with all episodes of one task as one cluster."""
+    """One judge or the panel of all (`judge` is its digest), or the rules (None).
+
+    Scores are 0-100 under `policy`: under `floor` a failed sample counts 0, under `exclude` a sample that failed in
+    either run is left out. A domain in which one run has no score at all has no difference. `by_task` are the same
+    differences with all episodes of one task as one cluster."""
 
     name: str
+    kind: Kind
     judge: str | None
-    panel: str | None = None
     policy: Policy
     coverage: dict[str, Coverage]
     differences: Differences
@@ -118,7 +121,7 @@ def compare_runs(
         same_answer=counted.cached,
         same_record=counted.copied,
         measures=tuple(_measure(one, sides, shared, same, worst) for one in measures),
-        notes=tuple(_notes(sides, shared, counted, measures)),
+        notes=(*_notes(sides, shared, counted, measures), *panel_notes(sides, judge)),
     )
 
 
@@ -132,8 +135,8 @@ def _measure(
     lost = sorted(every, key=lambda pair: (pair.difference, pair.sample_id))[:worst]
     return Measure(
         name=measured.name,
-        judge=None if measured.panel else measured.digest,
-        panel=measured.panel,
+        kind=measured.kind,
+        judge=measured.digest,
         policy=measured.policy,
         coverage={domain: coverage[domain] for domain in shared},
         differences=differences(pairs),
@@ -200,7 +203,7 @@ def _notes(
     if same.cached + same.copied < sum(map(len, shared.values())) and same_model(*sides):
         yield f"Both {ONE_MODEL}"
     yield from left_out_notes(sides, shared)
-    if not any(measured.digest for measured in measures):
+    if all(measured.kind == "rules" for measured in measures):
         for side in sides:
             if side.run.record.judges:
                 yield f"{side.run.path} has been judged and the other has not: compared by rules alone"
@@ -213,11 +216,13 @@ def one_answer_notes(first: Side, second: Side, same: OneAnswer) -> Iterator[str
         return
     one_draw = "each is one draw and differs by 0, whatever judges said of it twice"
     if same.cached:
-        yield f"{same.cached} predictions are the same answer in both, taken from a response cache: {one_draw}"
+        yield (
+            f"What was answered to {same.cached} samples is the same in both, taken from a response cache: {one_draw}"
+        )
     if same.copied:
         yield (
-            f"{same.copied} predictions stand in both as one record, or are replayed (a copied directory, perhaps "
-            f"resumed): {one_draw}"
+            f"What was answered to {same.copied} samples stands in both as one record, or is replayed (a copied "
+            f"directory, perhaps resumed): {one_draw}"
         )
 
 

@@ -38,6 +38,8 @@ def by_domain_table(
     told = [
         f"0-100. floor: a failed sample counts 0; exclude: failed samples are left out. Headline: macro, {policy}."
     ]
+    if any(one.samples and one.scored / one.samples > one.coverage for one in reading.domains.values()):
+        told.append("Scored: samples with a score of any of their answers. Coverage: answers with a score.")
     if macro["total"] is None:
         told.insert(0, "A domain without any scored sample makes the macro average not available.")
     return Table(

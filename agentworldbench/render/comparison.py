@@ -17,7 +17,7 @@ from agentworldbench.stats.ranking import TOLD
 
 FORCED: Final = "UNLIKE RUNS: no difference of the models"
 """What stands in the title of a comparison that was forced."""
-Scored = tuple[int, Sequence[int]]
+Scored = tuple[int, Sequence[float]]
 """Samples, and how many of them each run has a score of."""
 
 
@@ -69,11 +69,11 @@ def differences_table(
     )
 
 
-def _summed(counts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def _summed(counts: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(map(sum, zip(*counts, strict=True)))
 
 
-def coverage_cell(samples: int, scored: Sequence[int]) -> str:
+def coverage_cell(samples: int, scored: Sequence[float]) -> str:
     """Scored / all of each run, once where it is the same in all."""
     cells = [percent(count / samples if samples else None) for count in scored]
     return cells[0] if len(set(cells)) == 1 else " / ".join(cells)

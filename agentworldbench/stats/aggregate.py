@@ -66,7 +66,7 @@ def block(
     strata = by_domain(refs).values()
 
     def around(column: str) -> Intervals:
-        known = {name: _points(row[column]) for name, row in values.items() if column in row}
+        known = {name: point_score(row[column]) for name, row in values.items() if column in row}
         scored = [[(ref.cluster, known[ref.id]) for ref in some if ref.id in known] for some in strata]
         zeros = [
             [(ref.cluster, known.get(ref.id, 0.0)) for ref in some if ref.id not in pending]
@@ -87,7 +87,7 @@ def block(
     )
 
 
-def _points(value: float) -> float:
+def point_score(value: float) -> float:
     """The score, 0-100, of one value from 1 to 5."""
     return (value - 1) / 4 * 100
 

@@ -20,10 +20,10 @@ from math import fsum, sqrt
 from statistics import variance
 
 from agentworldbench.records import DIMENSIONS, SampleMetrics, SampleRef
-from agentworldbench.stats.aggregate import RULE_SCORE, by_domain, mean, rule_results, value_of
+from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE, by_domain, mean, rule_results, value_of
 from agentworldbench.stats.intervals import Interval, Intervals, around, is_nothing, of_strata, stratified
-from agentworldbench.stats.panel import Judged, Panel, PanelScore, panel_block, panel_score
-from agentworldbench.stats.results import Block, MetricMean, RuleResults, Skill
+from agentworldbench.stats.panel import Judged, Panel, PanelScore, panel_score
+from agentworldbench.stats.results import Block, MetricMean, PanelCounts, RuleResults, Skill
 from agentworldbench.stats.skill import with_skill
 from agentworldbench.stats.unread import with_unread
 
@@ -32,10 +32,12 @@ Primary = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class SampleScore:
-    """What one sample counts, 0-100, its epochs averaged; None where it failed, and `failure` says how."""
+    """What one sample counts, 0-100, its epochs averaged; None where it failed, and `failure` says how. `scored` is the
+    share of its answers that have a score."""
 
     value: float | None
     failure: str | None = None
+    scored: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,14 @@ def sample_epochs(panel: Panel, epochs: Sequence[Judged]) -> SampleEpochs:
 
 def epochs_block(refs: Sequence[SampleRef], samples: Mapping[str, SampleEpochs]) -> Block:
     """Scores of the samples `refs`, of one domain or several."""
-    mine = [(ref.cluster, samples[ref.id]) for ref in refs]
-    whole = panel_block([(cluster, one.score) for cluster, one in mine])
-    exclude, floor = whole.exclude["total"], whole.floor["total"]
+    mine = [samples[ref.id] for ref in refs]
+    exclude = {
+        name: mean([v for one in mine if (v := one.score.exclude[name]) is not None]) for name in COLUMNS
+    }
+    floor = {name: mean([v for one in mine if (v := one.score.floor[name]) is not None]) for name in COLUMNS}
+    # As for a single answer: nothing is available, not even 0, without a scored sample.
+    floor = {name: None if exclude[name] is None else value for name, value in floor.items()}
+    counts = sum((one.score.counts for one in mine), PanelCounts())
     strata = [[(ref.cluster, samples[ref.id].score) for ref in some] for some in by_domain(refs).values()]
 
     def around_column(column: str) -> Intervals:
@@ -72,22 +79,22 @@ def epochs_block(refs: Sequence[SampleRef], samples: Mapping[str, SampleEpochs])
             [(c, value) for c, one in some if (value := one.floor[column]) is not None] for some in strata
         ]
         return Intervals(
-            exclude=of_strata(whole.exclude[column], excluded), floor=of_strata(whole.floor[column], floored)
+            exclude=of_strata(exclude[column], excluded), floor=of_strata(floor[column], floored)
         )
 
     return Block(
         samples=len(refs),
-        asked=sum(one.score.floor["total"] is not None for _, one in mine),
-        scored=whole.scored,
+        asked=sum(one.score.floor["total"] is not None for one in mine),
+        scored=sum(one.score.counts.scored > 0 for one in mine),
         clusters=len({(ref.domain, ref.cluster) for ref in refs}),
-        coverage=whole.coverage,
-        exclude=whole.exclude,
-        floor=whole.floor,
+        coverage=counts.scored / counts.predictions if counts.predictions else 0.0,
+        exclude=exclude,
+        floor=floor,
         intervals=around_column("total"),
         dimension_intervals={name: around_column(name) for name in DIMENSIONS},
         rerun=Intervals(
-            exclude=rerun(exclude, [one.exclude for _, one in mine]),
-            floor=rerun(floor, [one.floor for _, one in mine]),
+            exclude=rerun(exclude["total"], [one.exclude for one in mine]),
+            floor=rerun(floor["total"], [one.floor for one in mine]),
         ),
     )
 
@@ -173,7 +180,7 @@ def rule_score(records: Sequence[SampleMetrics], floor: bool) -> SampleScore | N
     if not record.baseline:
         return None
     if record.failed is not None:
-        return SampleScore(None, record.failed.value)
+        return SampleScore(None, record.failed.value, scored=0.0)
     value = mean([record.values[name] for name in record.baseline if name in record.values])
     return None if value is None else SampleScore(100 * value)
 

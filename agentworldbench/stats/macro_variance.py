@@ -2,7 +2,8 @@
 
 In: the `Analysis` of each domain. Out: `MacroVariance`: by source the mean of the domains' variances, and its share of
 their sum. Sources that one domain cannot tell apart are joined in the whole. Intervals of shares come from the domains'
-draws of trajectories, which are independent: the first draw of each, the second of each, and so on.
+draws of trajectories, which are independent, as of strata [Efron & Tibshirani 1993, for several samples]: the first draw
+of each, the second of each, and so on.
 """
 
 from __future__ import annotations

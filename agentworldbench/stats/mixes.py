@@ -3,8 +3,8 @@
 In: the `Components` of each domain (`variance.py`) and, by domain, the `Design` of the run: its trajectories, turns,
 epochs and repeats of its judge. Out: `Half`, half the width of the 95 % interval of its macro score, of either
 kind. Domains are strata; the intervals are made by the functions that make the real ones, with their degrees of
-freedom. Where a pilot cannot tell two sources apart, a half width is known between two bounds. It is the
-decision study of generalizability theory [R. L. Brennan: Generalizability theory, Springer 2001, chapter 4].
+freedom [D study: Brennan 2001, chapter 4]. Where a pilot cannot tell two sources apart, a half width is known between
+two bounds.
 """
 
 from __future__ import annotations
@@ -118,14 +118,16 @@ def _macro(parts: Sequence[Ends | None]) -> Half | None:
     low, high = (stratified(0.0, side) for side in zip(*known, strict=True))
     if high is None or high.half is None:
         return None
-    return Half(low=(low.half if low else None) or 0.0, high=high.half)
+    # The smaller standard error can have so few degrees of freedom that its interval is the wider one.
+    ends = sorted(((low.half if low else None) or 0.0, high.half))
+    return Half(low=ends[0], high=ends[1])
 
 
 def predicted_precision(domains: Mapping[str, Components], designs: Mapping[str, Design]) -> float | None:
     """By what share a half width predicted from the pilot of these `designs` may be off, at 95 %: 1.96 / sqrt(2 df).
 
-    A variance estimated with df degrees of freedom from normal values has the relative standard error sqrt(2 / df), its
-    root half of that; df is that of the pilot's own macro interval. None where that has none.
+    A variance estimated with df degrees of freedom from normal values has the relative standard error sqrt(2 / df)
+    [Satterthwaite 1946], its root half of that; df is that of the pilot's own macro interval. None where that has none.
     """
     ends = [_population(components, designs[domain]) for domain, components in domains.items()]
     whole = stratified(0.0, [end[1] if end else None for end in ends])

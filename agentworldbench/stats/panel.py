@@ -1,8 +1,8 @@
 """One score of a sample from several judges, repeats of each, and several epochs.
 
 In: the `Panel`, and of each epoch of a sample its verdicts by judge and repeat, or that the prediction failed.
-Out: a `PanelScore` for the sample and a `PanelBlock` for a domain, 0-100, under both failure policies, with all
-counts they rest on.
+Out: a `PanelScore` for the sample, 0-100, under both failure policies, with all counts it rests on. `epochs.py` makes
+the scores of domains of them.
 
 Averages are taken in this order: the repeats of a judge, the judges, the epochs, the samples. Repeats come first so that
 a judge who fails more often weighs no less than the others, judges before epochs because a panel stands for one
@@ -18,8 +18,7 @@ from math import fsum
 from typing import Literal
 
 from agentworldbench.records import Record
-from agentworldbench.stats.aggregate import COLUMNS, mean, score_of
-from agentworldbench.stats.intervals import Intervals, clustered
+from agentworldbench.stats.aggregate import COLUMNS, mean, point_score
 from agentworldbench.stats.results import PanelCounts, Scores
 
 Values = Mapping[str, float]
@@ -75,20 +74,6 @@ class PanelScore(Record):
     counts: PanelCounts
 
 
-class PanelBlock(Record):
-    """Scores of a domain, each sample weighing the same. `scored` counts samples with a score; `coverage` is the
-    share of predictions that have one. As for single judges nothing is available without a scored sample."""
-
-    samples: int
-    scored: int
-    clusters: int
-    coverage: float
-    exclude: Scores
-    floor: Scores
-    counts: PanelCounts
-    intervals: Intervals = Intervals()
-
-
 def panel_values(panel: Panel, verdicts: Mapping[tuple[str, int], Values | None]) -> dict[str, float] | None:
     """The panel's values of one prediction, 1 to 5; None where fewer than `least` judges have a valid verdict.
 
@@ -138,7 +123,7 @@ def panel_score(panel: Panel, epochs: Iterable[Judged]) -> PanelScore:
         )
         decided += not pending
         if values is not None and not pending:
-            scored.append({name: _points(value) for name, value in values.items()})
+            scored.append({name: point_score(value) for name, value in values.items()})
     columns = {name: [points[name] for points in scored if name in points] for name in COLUMNS}
     return PanelScore(
         exclude={name: mean(some) for name, some in columns.items()},
@@ -147,45 +132,8 @@ def panel_score(panel: Panel, epochs: Iterable[Judged]) -> PanelScore:
     )
 
 
-def panel_block(samples: Sequence[tuple[str, PanelScore]]) -> PanelBlock:
-    """The scores of one domain from cluster and score of each sample."""
-    exclude: Scores = {}
-    floor: Scores = {}
-    for name in COLUMNS:
-        exclude[name] = mean([value for _, one in samples if (value := one.exclude[name]) is not None])
-        all_of_them = mean([value for _, one in samples if (value := one.floor[name]) is not None])
-        floor[name] = None if exclude[name] is None else all_of_them
-    counts = sum((one.counts for _, one in samples), PanelCounts())
-    return PanelBlock(
-        samples=len(samples),
-        scored=sum(one.counts.scored > 0 for _, one in samples),
-        clusters=len({cluster for cluster, _ in samples}),
-        coverage=counts.scored / counts.predictions if counts.predictions else 0.0,
-        exclude=exclude,
-        floor=floor,
-        counts=counts,
-        intervals=Intervals(
-            exclude=clustered(
-                exclude["total"],
-                [(cluster, value) for cluster, one in samples if (value := one.exclude["total"]) is not None],
-            ),
-            floor=clustered(
-                floor["total"],
-                [(cluster, value) for cluster, one in samples if (value := one.floor["total"]) is not None],
-            ),
-        ),
-    )
-
-
 def _by_column(rows: Sequence[Values], least: int, combine: Literal["median", "mean"]) -> dict[str, float]:
     """Columns that at least `least` rows have, each combined by itself."""
     columns = {name: [row[name] for row in rows if name in row] for name in COLUMNS}
     combined = statistics.median if combine == "median" else statistics.fmean
     return {name: float(combined(some)) for name, some in columns.items() if len(some) >= least}
-
-
-def _points(value: float) -> float:
-    """The score, 0-100, of one value from 1 to 5."""
-    score = score_of([value])
-    assert score is not None, "one value has a score"
-    return score

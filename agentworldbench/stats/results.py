@@ -324,7 +324,7 @@ class Results(Grown):
         chosen = [name for name in SUBSET if getattr(self.selection, name)]
         if not chosen:
             return None
-        how = f"({', '.join(chosen)})"
+        how = f"({', '.join('--' + name.replace('_', '-') for name in chosen)})"
         count, total = sum(self.selection.samples.values()), sum(self.data_samples.values())
         if self.selection.shard or not total:
             return f"a subset {how}"
