@@ -319,6 +319,22 @@ def test_a_bundle_whose_files_are_no_run_is_refused(home: Path, tmp_path: Path, 
     assert report.verdict == "refused"
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"protocol": "kind"}, "protocol 'kind' is none of this harness"),
+        ({"epochs": 10**9}, "at most 1000 are verified"),
+    ],
+)
+def test_what_no_run_has(home: Path, tmp_path: Path, change: dict[str, Any], told: str) -> None:
+    shutil.copytree(home / "bundle", tmp_path / "bundle")
+    run = json.loads((tmp_path / "bundle/run.json").read_text(encoding="utf-8"))
+    (tmp_path / "bundle/run.json").write_text(json.dumps(run | change), encoding="utf-8")
+    seal(tmp_path / "bundle")
+    (finding,) = verify(tmp_path / "bundle", data=str(home / "rows")).findings
+    assert (finding.check, finding.severity, told in finding.message) == ("archive", "refused", True)
+
+
 def test_what_is_neither_bundle_nor_run(tmp_path: Path, awb: HereAwb) -> None:
     with pytest.raises(ConfigError, match="no such bundle"):
         verify(tmp_path / "nothing")

@@ -247,6 +247,14 @@ def test_differences(one: Any, other: Any, expected: list[tuple[str, str, str]])
     assert list(differences(one, other)) == expected
 
 
+def test_what_is_not_claimed_is_not_compared() -> None:
+    optional = frozenset({"later"})
+    assert list(differences({"a": 1}, {"a": 1, "later": 2}, optional=optional)) == []
+    assert list(differences({"later": 1}, {"later": 2}, optional=optional)) == [("later", "1", "2")]
+    assert list(differences([{"b": {}}], [{"b": {"later": 2}}], optional=optional)) == []
+    assert list(differences({"a": 1}, {"a": 1, "b": 2}, optional=optional)) == [("b", "None", "2")]
+
+
 def test_not_a_number_is_no_number() -> None:
     assert list(differences({"a": 1.0}, {"a": math.nan})) == [("a", "1", "nan")]
 

@@ -164,9 +164,14 @@ def _step_told(audit: AuditReport) -> None:
 def _print(report: Report, err: bool) -> None:
     from agentworldbench.cli.output import print_tables
     from agentworldbench.render.table import printable
-    from agentworldbench.verification.tables import report_lines, report_tables
+    from agentworldbench.verification.tables import finding_lines, numbers_table, report_lines
 
-    print_tables(report_tables(report), err=err)
+    for line in finding_lines(report):
+        typer.echo(printable(line), err=err)
+    if (table := numbers_table(report)).rows:
+        typer.echo(err=err)
+        print_tables([table], err=err)
+        typer.echo(err=err)
     for line in report_lines(report):
         typer.echo(printable(line), err=err)
 

@@ -86,9 +86,9 @@ def check_judges(material: Material) -> tuple[dict[str, Judge], list[Hit], list[
             why = f"{record.model}: the file that it was imported from does not say how it was asked"
             unchecked.append(Unchecked(check="judges", why=why))
             continue
-        protocol = PROTOCOLS.get(record.protocol)
-        if protocol is None or (protocol.version, protocol.parse) != (record.protocol_version, record.parse):
-            message = "the judge's protocol is none of this harness"
+        protocol = PROTOCOLS[record.protocol]
+        if (protocol.version, protocol.parse) != (record.protocol_version, record.parse):
+            message = "the judge's protocol has another version or reading than in this harness"
             hits.append(Hit("judges", "refused", message, f"{record.model}: {record.protocol}"))
             continue
         prompts = material.prompts

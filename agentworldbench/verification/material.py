@@ -19,6 +19,7 @@ from agentworldbench.errors import AwbError, DataError
 from agentworldbench.hub import cached_file
 from agentworldbench.official_files import OfficialPrompts, official_prompts
 from agentworldbench.plan import SELECTION_FIELDS, Samples, open_samples
+from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import Prediction, Sample, SampleRef, Verdict
 from agentworldbench.run import Run, load_run
 from agentworldbench.run_record import JudgeRecord, RunRecord
@@ -111,7 +112,7 @@ def open_material(
 ) -> Material:
     """Open a run directory for verification. Raises ConfigError or StoreError when it cannot be read as one."""
     run = load_run(path)
-    _check_size(run.record)
+    _check_sense(run)
     hits: list[Hit] = []
     unchecked: list[Unchecked] = []
     wanted = [domain for domain, count in run.record.selection.samples.items() if count]
@@ -133,11 +134,17 @@ def open_material(
     )
 
 
-def _check_size(record: RunRecord) -> None:
-    """Raises DataError for numbers that no run has and that would keep verification busy for ever."""
+def _check_sense(run: Run) -> None:
+    """Raises DataError for what no run of this harness has: protocols that it does not know, and so many answers that
+    verification would never end."""
+    record = run.record
+    judges = [*record.judges, *(one.judge for one in (run.results.judges if run.results else ()))]
+    for protocol in {record.protocol, *(judge.protocol for judge in judges)}:
+        if protocol not in PROTOCOLS:
+            raise DataError(f"protocol {protocol!r:.60} is none of this harness ({', '.join(PROTOCOLS)})")
     most = max((record.epochs, *record.repeats.values()))
     if most > MOST_ANSWERS:
-        raise DataError(f"run.json: {most} epochs or repeats; at most {MOST_ANSWERS} are verified")
+        raise DataError(f"run.json: {most} epochs or repeats, where at most {MOST_ANSWERS} are verified")
 
 
 def _samples(

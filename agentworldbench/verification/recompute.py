@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -26,14 +27,19 @@ from agentworldbench.readings import both_readings, reading_of_all
 from agentworldbench.records import Prediction, Record, SampleMetrics
 from agentworldbench.run_record import RunRecord
 from agentworldbench.stats.aggregate import by_domain
-from agentworldbench.stats.results import Results
+from agentworldbench.stats.results import Block, Reading, Results, RuleResults
 from agentworldbench.store import Store
 from agentworldbench.verification.findings import Hit
 from agentworldbench.verification.material import Material
 
 TOLERANCE: Final = 1e-9
 NOT_COMPARED: Final = frozenset({"made_at", "made_by"})
-NOT_WITHOUT_DATA: Final = frozenset({"clusters", "intervals", "rerun", "macro_intervals", "macro_rerun"})
+NEEDS_CLUSTERS: Final = re.compile(r"(^|[._])(intervals?|rerun|clusters)\b")
+"""Fields of a reading that rest on which samples belong together, which only the data tell."""
+NOT_CLAIMED: Final = frozenset(
+    name for record in (Block, Reading, RuleResults, Results) for name in record.LATER
+)
+"""Fields that results have got since; a bundle of an earlier version does not claim them."""
 OTHER_NUMBER: Final = "a claimed number is not what the raw replies give"
 NO_RESULTS: Final = "there are no results to be compared (`awb score` makes them)"
 ENTRY_SAYS: Final = frozenset(
@@ -78,7 +84,7 @@ def _against_results(material: Material, again: Any) -> Iterator[Hit]:
     if stored is None:
         yield Hit("numbers", "refused", NO_RESULTS, "results.json")
         return
-    for place, claimed, found in differences(stored, again):
+    for place, claimed, found in differences(stored, again, optional=NOT_CLAIMED):
         if place.partition(".")[0] not in NOT_COMPARED:
             yield Hit(
                 "numbers", "refused", OTHER_NUMBER, f"results.json: {place} is {claimed}, should be {found}"
@@ -126,8 +132,8 @@ def without_data(material: Material, changed: Changed) -> list[Hit]:
             for name, some in outcomes.items():
                 claimed = getattr(judge, name).model_dump(mode="json")
                 found = reading_of_all(groups, some).model_dump(mode="json")
-                for place, before, now in differences(claimed, found):
-                    if not NOT_WITHOUT_DATA & set(place.split(".")):
+                for place, before, now in differences(claimed, found, optional=NOT_CLAIMED):
+                    if not NEEDS_CLUSTERS.search(place):
                         where = f"results.json: judges[{number}].{name}.{place} is {before}, should be {now}"
                         hits.append(Hit("numbers", "refused", OTHER_NUMBER, where))
     return hits
@@ -170,15 +176,19 @@ def check_entry(path: Path, results: Results, run: RunRecord, sha256: str | None
             )
 
 
-def differences(claimed: Any, found: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """(field, claimed, found) wherever two JSON-like values are not the same number, text or list."""
+def differences(
+    claimed: Any, found: Any, where: str = "", optional: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, Any, Any]]:
+    """(field, claimed, found) wherever two JSON-like values are not the same number, text or list; fields that are
+    `optional` may be missing in what is claimed."""
     if isinstance(claimed, dict) and isinstance(found, dict):
         for name in sorted({*claimed, *found}):
             place = f"{where}.{name}" if where else name
-            yield from differences(claimed.get(name), found.get(name), place)
+            if name in claimed or name not in optional:
+                yield from differences(claimed.get(name), found.get(name), place, optional)
     elif isinstance(claimed, list | tuple) and isinstance(found, list | tuple) and len(claimed) == len(found):
         for number, (one, other) in enumerate(zip(claimed, found, strict=True)):
-            yield from differences(one, other, f"{where}[{number}]")
+            yield from differences(one, other, f"{where}[{number}]", optional)
     elif not _equal(claimed, found):
         yield where, _told(claimed), _told(found)
 

@@ -1,7 +1,6 @@
-"""A verification report as tables and closing lines, for people.
+"""A verification report for people: lines of findings, a table of the recomputed scores, the verdict.
 
-In: a report. Out: tables of findings, of what was not checked and of the recomputed scores, then the verdict in one
-line. Texts that come from whoever made the bundle are escaped where tables and lines are printed.
+In: a report. Out: lines and a table. Texts that come from whoever made the bundle are escaped where they are printed.
 """
 
 from __future__ import annotations
@@ -11,54 +10,31 @@ from typing import Final
 
 from agentworldbench.prices import dollars
 from agentworldbench.render.table import DASH, Table, percent, points
-from agentworldbench.verification.findings import AuditReport, Finding, Report
+from agentworldbench.verification.findings import AuditReport, Report
 
 SHOWN: Final = 3
-"""Places of a finding that a table names; `--json` has twenty."""
+"""Places of a finding that are printed; `--json` has twenty."""
 _VERDICTS: Final = {
     "accepted": "Accepted: the numbers follow from the replies, and nothing speaks against them.",
-    "refused": "Refused: see the findings above.",
+    "refused": "Refused: see what is refused above.",
     "incomplete": "Incomplete: nothing speaks against it, but not everything could be checked here.",
 }
 
 
-def report_tables(report: Report) -> list[Table]:
-    """Findings, what was not checked, recomputed numbers; without rows no table."""
-    tables = [_findings(report), _unchecked(report), _numbers(report)]
-    return [table for table in tables if table.rows]
+def finding_lines(report: Report) -> Iterator[str]:
+    """Every finding with its first places, then what was not checked."""
+    for finding in report.findings:
+        places = "" if finding.count == 1 else f" ({finding.count:,} places)"
+        yield f"{finding.severity}, {finding.check}: {finding.message}{places}"
+        yield from (f"    {place}" for place in finding.where[:SHOWN])
+        if finding.where and finding.count > SHOWN:
+            yield f"    and {finding.count - min(SHOWN, len(finding.where)):,} more"
+    for left in report.unchecked:
+        yield f"not checked, {left.check}: {left.why}"
 
 
-def _findings(report: Report) -> Table:
-    rows = tuple(
-        (one.severity, one.check, str(one.count), one.message, _places(one)) for one in report.findings
-    )
-    return Table(
-        title="Findings",
-        columns=("Severity", "Check", "Places", "What", "Where"),
-        rows=rows,
-        left=("Severity", "Check", "What", "Where"),
-        fold=("What", "Where"),
-    )
-
-
-def _places(finding: Finding) -> str:
-    places = list(finding.where[:SHOWN])
-    if places and finding.count > len(places):
-        places.append(f"and {finding.count - len(places)} more")
-    return "; ".join(places) or DASH
-
-
-def _unchecked(report: Report) -> Table:
-    return Table(
-        title="Not checked",
-        columns=("Check", "Why"),
-        rows=tuple((one.check, one.why) for one in report.unchecked),
-        left=("Check", "Why"),
-        fold=("Why",),
-    )
-
-
-def _numbers(report: Report) -> Table:
+def numbers_table(report: Report) -> Table:
+    """The recomputed scores of judges and rules, overall and by domain; no rows where none were computed."""
     domains = tuple(report.rules.domains) if report.rules else ()
     rows = [
         (one.judge, one.policy, points(one.macro), *(points(one.domains.get(name)) for name in domains))

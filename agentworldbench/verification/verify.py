@@ -19,7 +19,7 @@ from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import Record
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.stats.aggregate import RULE_SCORE
-from agentworldbench.stats.results import Results
+from agentworldbench.stats.results import Reading, Results
 from agentworldbench.submission.manifest import MANIFEST, Manifest, bundle_sha256
 from agentworldbench.submission.unpack import opened
 from agentworldbench.verification import completeness, manifest_claims, oddities
@@ -224,17 +224,23 @@ def _checked(material: Material, unchecked: list[Unchecked], bundle: bool, entry
 
 def _judge_numbers(results: Results) -> Iterator[JudgeNumbers]:
     for one in results.judges:
-        policy = PROTOCOLS[one.judge.protocol].policy
-        yield JudgeNumbers(
-            judge=one.judge.model,
-            digest=one.judge.digest,
-            protocol=one.judge.protocol,
-            policy=policy,
-            macro=(one.macro_floor if policy == "floor" else one.macro_exclude)["total"],
-            micro=getattr(one.micro, policy)["total"],
-            domains={domain: getattr(block, policy)["total"] for domain, block in one.domains.items()},
-            coverage={domain: block.coverage for domain, block in one.domains.items()},
-        )
+        yield _judged(one.judge.model, one.judge.digest, one.judge.protocol, one.headline)
+    if (panel := results.panel) is not None:
+        yield _judged(f"panel: {panel.combine}", panel.digest, panel.protocol, panel.reading)
+
+
+def _judged(name: str, digest: str, protocol: str, reading: Reading) -> JudgeNumbers:
+    policy = PROTOCOLS[protocol].policy
+    return JudgeNumbers(
+        judge=name,
+        digest=digest,
+        protocol=protocol,
+        policy=policy,
+        macro=(reading.macro_floor if policy == "floor" else reading.macro_exclude)["total"],
+        micro=getattr(reading.micro, policy)["total"],
+        domains={domain: getattr(block, policy)["total"] for domain, block in reading.domains.items()},
+        coverage={domain: block.coverage for domain, block in reading.domains.items()},
+    )
 
 
 def _rule_numbers(results: Results) -> RuleNumbers:
