@@ -323,12 +323,15 @@ def test_a_bundle_whose_files_are_no_run_is_refused(home: Path, tmp_path: Path, 
     ("change", "told"),
     [
         ({"protocol": "kind"}, "protocol 'kind' is none of this harness"),
-        ({"epochs": 10**9}, "at most 1000 are verified"),
+        ({"epochs": 10**9}, "at most 1000 are verified of a sample"),
+        ({"epochs": 1000, "judges": 2}, "1000 epochs with 2 verdicts each"),
     ],
 )
 def test_what_no_run_has(home: Path, tmp_path: Path, change: dict[str, Any], told: str) -> None:
     shutil.copytree(home / "bundle", tmp_path / "bundle")
     run = json.loads((tmp_path / "bundle/run.json").read_text(encoding="utf-8"))
+    if "judges" in change:
+        change = change | {"judges": run["judges"] * change["judges"]}
     (tmp_path / "bundle/run.json").write_text(json.dumps(run | change), encoding="utf-8")
     seal(tmp_path / "bundle")
     (finding,) = verify(tmp_path / "bundle", data=str(home / "rows")).findings

@@ -198,7 +198,10 @@ def _equal(one: Any, other: Any) -> bool:
         value for value in (one, other) if isinstance(value, float | int) and not isinstance(value, bool)
     ]
     if len(numbers) == 2:
-        return math.isclose(numbers[0], numbers[1], rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        try:
+            return math.isclose(numbers[0], numbers[1], rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        except OverflowError:  # integers beyond the range of floats
+            return bool(one == other)
     return type(one) is type(other) and bool(one == other)
 
 
