@@ -264,6 +264,10 @@ def test_an_entry_must_be_that_of_the_bundle(home: Path, tmp_path: Path, awb: He
     done = awb(*words)
     assert done.code == 6
     assert "computed_overall is 39.8125, should be 37.8125" in done.out
+    named = {"status": "verified", "verification": {"by": "A. Tester", "date": "2026-12-01T09:00:00Z"}}
+    path.write_text(json.dumps(entry.model_dump(mode="json") | named), encoding="utf-8")
+    done = awb(*words)
+    assert (done.code, "only a maintainer says that" in done.out) == (0, True)
     other = entry.model_copy(update={"group": entry.group.model_copy(update={"judge": "gpt-5.2"})})
     path.write_text(other.model_dump_json(), encoding="utf-8")
     assert "other data, another protocol or another judge" in awb(*words).out

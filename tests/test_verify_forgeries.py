@@ -171,6 +171,11 @@ def tokens_without_number(folder: Path) -> None:
     seal(folder)
 
 
+def notice_without_canary(folder: Path) -> None:
+    (folder / "NOTICE").write_text("Take all of it.\n", encoding="utf-8")
+    seal(folder)
+
+
 def prediction_swapped(folder: Path) -> None:
     edit_lines(folder, "predictions.jsonl", lambda lines: next(good(lines)).update(observation="better"))
     seal(folder)
@@ -262,6 +267,7 @@ FORGERIES = [
     Forgery(other_prompts, "prompts", "asked another prompt"),
     Forgery(other_judge_prompt, "judge prompts", "asked another prompt"),
     Forgery(other_judge_rules, "judge prompts", "system prompt of mcp"),
+    Forgery(notice_without_canary, "manifest", "NOTICE"),
     Forgery(reply_hidden, "predictions", "without the reply that it was taken from"),
     Forgery(verdict_disowned, "completeness", "has no verdict"),
     Forgery(tokens_without_number, "numbers", "usage.prompt_tokens is 4006, should be 1000"),
