@@ -264,6 +264,10 @@ def test_an_entry_must_be_that_of_the_bundle(home: Path, tmp_path: Path, awb: He
     done = awb(*words)
     assert done.code == 6
     assert "computed_overall is 39.8125, should be 37.8125" in done.out
+    named = {"status": "verified", "verification": {"by": "A. Tester", "date": "2026-12-01T09:00:00Z"}}
+    path.write_text(json.dumps(entry.model_dump(mode="json") | named), encoding="utf-8")
+    done = awb(*words)
+    assert (done.code, "only a maintainer says that" in done.out) == (0, True)
     other = entry.model_copy(update={"group": entry.group.model_copy(update={"judge": "gpt-5.2"})})
     path.write_text(other.model_dump_json(), encoding="utf-8")
     assert "other data, another protocol or another judge" in awb(*words).out
@@ -323,12 +327,15 @@ def test_a_bundle_whose_files_are_no_run_is_refused(home: Path, tmp_path: Path, 
     ("change", "told"),
     [
         ({"protocol": "kind"}, "protocol 'kind' is none of this harness"),
-        ({"epochs": 10**9}, "at most 1000 are verified"),
+        ({"epochs": 10**9}, "at most 1000 are verified of a sample"),
+        ({"epochs": 1000, "judges": 2}, "1000 epochs with 2 verdicts each"),
     ],
 )
 def test_what_no_run_has(home: Path, tmp_path: Path, change: dict[str, Any], told: str) -> None:
     shutil.copytree(home / "bundle", tmp_path / "bundle")
     run = json.loads((tmp_path / "bundle/run.json").read_text(encoding="utf-8"))
+    if "judges" in change:
+        change = change | {"judges": run["judges"] * change["judges"]}
     (tmp_path / "bundle/run.json").write_text(json.dumps(run | change), encoding="utf-8")
     seal(tmp_path / "bundle")
     (finding,) = verify(tmp_path / "bundle", data=str(home / "rows")).findings

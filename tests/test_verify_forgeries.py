@@ -148,6 +148,34 @@ def other_judge_rules(folder: Path) -> None:
     seal(folder, lambda fields: fields["judges"][0]["system_prompts"].update(mcp="c" * 64))
 
 
+def reply_hidden(folder: Path) -> None:
+    """Nothing is left of the answer but what was read in it, so that nothing can be read again."""
+
+    def edit(lines: Lines) -> None:
+        line = next(good(lines))
+        del line["text"], line["finish_reason"]
+
+    edit_lines(folder, "predictions.jsonl", edit)
+    rescored(folder, folder.parent / "rows")
+
+
+def verdict_disowned(folder: Path) -> None:
+    """A bad verdict that is about no stored text counts nowhere, and under `exclude` it lowers nothing."""
+    edit_lines(folder, "verdicts.jsonl", lambda lines: next(good(lines)).update(observation_sha256="a" * 64))
+    rescored(folder, folder.parent / "rows")
+
+
+def tokens_without_number(folder: Path) -> None:
+    """More tokens than a float can hold."""
+    edit_lines(folder, "predictions.jsonl", lambda lines: lines[0]["usage"].update(prompt_tokens=10**400))
+    seal(folder)
+
+
+def notice_without_canary(folder: Path) -> None:
+    (folder / "NOTICE").write_text("Take all of it.\n", encoding="utf-8")
+    seal(folder)
+
+
 def prediction_swapped(folder: Path) -> None:
     edit_lines(folder, "predictions.jsonl", lambda lines: next(good(lines)).update(observation="better"))
     seal(folder)
@@ -239,6 +267,10 @@ FORGERIES = [
     Forgery(other_prompts, "prompts", "asked another prompt"),
     Forgery(other_judge_prompt, "judge prompts", "asked another prompt"),
     Forgery(other_judge_rules, "judge prompts", "system prompt of mcp"),
+    Forgery(notice_without_canary, "manifest", "NOTICE"),
+    Forgery(reply_hidden, "predictions", "without the reply that it was taken from"),
+    Forgery(verdict_disowned, "completeness", "has no verdict"),
+    Forgery(tokens_without_number, "numbers", "usage.prompt_tokens is 4006, should be 1000"),
     Forgery(prediction_swapped, "predictions", "not what its raw reply says"),
     Forgery(other_row, "completeness", "another row"),
     Forgery(stranger, "completeness", "mcp/999/1"),

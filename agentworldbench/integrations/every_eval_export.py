@@ -114,11 +114,11 @@ def _notes(identity: Identity, who: Submitter, without: list[str]) -> Iterator[s
         yield f"without a score, so without a result: {', '.join(without)}"
     if identity.developer == "unknown":
         yield (
-            f"the model is called '{identity.id}' here, without a developer: name it with --model-id "
-            "ORGANIZATION/NAME before you submit the record"
+            f"the model is called '{identity.id}' here, without a developer: name it with `awb export eee "
+            "--model-id ORGANIZATION/NAME` before you submit the record"
         )
     if who.organization == "unknown":
-        yield "nobody is named as who ran this: --organization NAME and --relationship say it"
+        yield "nobody is named as who ran this: `awb export eee --organization NAME --relationship …` says it"
 
 
 def _uuid(source: Source, identity: Identity) -> uuid.UUID:

@@ -37,9 +37,14 @@ def check_case(case: Case, material: Material) -> Iterator[Hit]:
             yield Hit("completeness", "refused", OTHER_ROW, f"{case.where} by {judge.model}")
     for judge in material.record.judges:
         shown = prediction.official_sha256 if judge.parse == "official" else prediction.observation
+        system = judge.system_prompts.get(case.ref.domain)
         wanted = material.record.repeats.get(judge.digest, 1)
-        given = sum(one.digest == judge.digest for one, _ in case.verdicts)
-        if shown is not None and given < wanted:
+        # A verdict on another text, or under another prompt, counts nowhere: it is none on this prediction.
+        given = [
+            material.store.verdict_on(prediction, judge.digest, judge.parse, system, repeat)
+            for repeat in range(1, wanted + 1)
+        ]
+        if shown is not None and None in given:
             yield Hit("completeness", "refused", NO_VERDICT, f"{case.where} by {judge.model}")
 
 

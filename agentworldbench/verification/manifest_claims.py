@@ -14,6 +14,7 @@ from typing import Any, Final
 from agentworldbench.errors import AwbError
 from agentworldbench.prompts import reference_observation
 from agentworldbench.records import Record
+from agentworldbench.render.conflicts import CANARY
 from agentworldbench.submission.manifest import NAMES, REFERENCES, Manifest, claims_of
 from agentworldbench.submission.public import environment_of
 from agentworldbench.submission.secret_scan import scan
@@ -24,6 +25,7 @@ from agentworldbench.verification.recompute import differences
 
 OTHER_CLAIM: Final = "the manifest claims something else than the bundle's files hold"
 OTHER_SESSIONS: Final = "environment.json is not what the sessions of run.json say"
+NO_CANARY: Final = "the notice has lost its canary line, by which these texts are kept out of training sets"
 OTHER_REFERENCES: Final = "references that are not those of the data"
 SECRET: Final = "something that looks like a secret, and was not allowed by the submitter"
 
@@ -53,6 +55,9 @@ def check_manifest(manifest: Manifest, material: Material) -> Iterator[Hit]:
     for name, (before, now) in pairs.items():
         for place, one, other in differences(_plain(before), _plain(now), name):
             yield Hit("manifest", "refused", OTHER_CLAIM, f"{place} is {one}, should be {other}")
+    notice = (material.path / "NOTICE").read_text(encoding="utf-8", errors="replace")
+    if CANARY not in notice.splitlines():
+        yield Hit("manifest", "refused", NO_CANARY, "NOTICE")
     try:
         environment = json.loads((material.path / "environment.json").read_text(encoding="utf-8"))
     except (ValueError, RecursionError):

@@ -34,7 +34,7 @@ _PINNED_HUB: Final = re.compile(r"hf:([\w.-]+/[\w.-]+)@([0-9a-f]{40})", re.ASCII
 PINNED: Final = ("mini", "official")
 """Names of data whose files this harness knows: other files under such a name are refused."""
 MOST_ANSWERS: Final = 1000
-"""Epochs of a run, or repeats of a judge, that are verified."""
+"""Predictions of a sample, or verdicts on all of them, that are verified."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,10 @@ def _check_sense(run: Run) -> None:
     for protocol in {record.protocol, *(judge.protocol for judge in judges)}:
         if protocol not in PROTOCOLS:
             raise DataError(f"protocol {protocol!r:.60} is none of this harness ({', '.join(PROTOCOLS)})")
-    most = max((record.epochs, *record.repeats.values()))
-    if most > MOST_ANSWERS:
-        raise DataError(f"run.json: {most} epochs or repeats, where at most {MOST_ANSWERS} are verified")
+    repeats = sum(record.repeats.get(judge.digest, 1) for judge in record.judges)
+    if record.epochs * max(1, repeats) > MOST_ANSWERS:
+        told = f"{record.epochs} epochs with {repeats} verdicts each"
+        raise DataError(f"run.json: {told}, where at most {MOST_ANSWERS} are verified of a sample")
 
 
 def _samples(

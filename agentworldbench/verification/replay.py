@@ -34,10 +34,12 @@ OTHER_TEXT: Final = "the verdict is on another text than the stored prediction"
 def reread_prediction(case: Case, material: Material) -> tuple[Prediction | None, list[Hit]]:
     """The prediction as its raw text reads, and hits where the record says something else."""
     stored = case.prediction
-    if stored is None or (stored.text is None and stored.finish_reason is None):
+    if stored is None:
         return stored, []
     if stored.text is None and stored.observation is not None:
         return stored, list(_without_text(case, material, stored))
+    if stored.text is None and stored.finish_reason is None:
+        return stored, []
     task, readings = case.task, list(_readings(case, material, stored))
     official = official_observation(
         stored.text, stored.observation, task.prediction_tag, task.markers.observation
