@@ -5,6 +5,7 @@ parts of a run that are merged, a sample of the data. And ST-13: judges who say 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.results import run_tables
 from agentworldbench.run import Run, evaluate, judge_run, load_run, score_run
 from agentworldbench.stats.results import PanelResults, Results
+from agentworldbench.verification.verify import verify
 from tests.helpers.asking import set_key
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, echo_world, verdict_text
@@ -227,3 +229,23 @@ def test_st_13_judges_who_change_their_minds_are_seen(data: Path, tmp_path: Path
         assert judge.served == (f"{name}-2026-01-01",)
         assert judge.judge.sampling["temperature"] == 0.7
         assert judge.judge.prompts and all(judge.judge.system_prompts.values())
+
+
+def test_a_changed_panel_is_seen_without_the_data(server: ScriptedServer, tmp_path: Path) -> None:
+    """Its scores are made again of the verdicts alone; an honest run, of two epochs, shows no difference."""
+    folder = tmp_path / "data"
+    make_official_folder(folder, domains=("swe",), trajectories=2, turns=3, special=False)
+    run = tmp_path / "run"
+    evaluate(**panel_options(server, run, folder, TWO, epochs=2, panel="mean"))
+    shutil.rmtree(folder)
+    honest = verify(run)
+    assert honest.verdict == "incomplete" and not [
+        one for one in honest.findings if one.severity == "refused"
+    ]
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    results["panel"]["reading"]["macro_floor"]["total"] += 1
+    (run / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    found = verify(run)
+    assert found.verdict == "refused"
+    places = [place for one in found.findings for place in one.where]
+    assert any("results.json: panel.reading.macro_floor.total is" in place for place in places)

@@ -23,7 +23,8 @@ from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.entries import Entry
 from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.outcome import Scoring, make_results
-from agentworldbench.readings import both_readings, reading_of_all
+from agentworldbench.panels import panel_results
+from agentworldbench.readings import Outcomes, both_readings, reading_of_all
 from agentworldbench.records import Prediction, Record, SampleMetrics
 from agentworldbench.run_record import RunRecord
 from agentworldbench.stats.aggregate import by_domain
@@ -112,7 +113,7 @@ def _dumped(record: SampleMetrics | None) -> Any:
 
 
 def without_data(material: Material, changed: Changed) -> list[Hit]:
-    """Judge scores made again from the verdicts alone; intervals and rule metrics need the data."""
+    """Scores of judges and panel made again from the verdicts alone; intervals and rule metrics need the data."""
     hits: list[Hit] = []
     if material.results is None:
         return [Hit("numbers", "refused", NO_RESULTS, "results.json")]
@@ -120,6 +121,7 @@ def without_data(material: Material, changed: Changed) -> list[Hit]:
     record = material.record
     with tempfile.TemporaryDirectory(prefix="awb-verify-") as folder:
         store = _replayed(material, changed, Path(folder))
+        headlines: dict[str, Outcomes] = {}
         for number, judge in enumerate(material.results.judges):
             repeats = record.repeats.get(judge.judge.digest, 1)
             outcomes: dict[str, dict[str, list[list[Any]]]] = {"strict": {}, "official": {}}
@@ -129,13 +131,22 @@ def without_data(material: Material, changed: Changed) -> list[Hit]:
                     mine += [[]] if both.repeat == 1 else []
                     mine[-1].append(one)
             for name, some in outcomes.items():
-                claimed = getattr(judge, name).model_dump(mode="json")
-                found = reading_of_all(groups, some).model_dump(mode="json")
-                for place, before, now in differences(claimed, found, optional=NOT_CLAIMED):
-                    if not NEEDS_CLUSTERS.search(place):
-                        where = f"results.json: judges[{number}].{name}.{place} is {before}, should be {now}"
-                        hits.append(Hit("numbers", "refused", OTHER_NUMBER, where))
+                found = reading_of_all(groups, some)
+                hits += _other_numbers(f"judges[{number}].{name}", getattr(judge, name), found)
+            headlines[judge.judge.digest] = outcomes[judge.judge.parse]
+        if all(judge.digest in headlines for judge in record.judges):
+            panel = panel_results(record, groups, headlines)
+            hits += _other_numbers("panel", material.results.panel, panel)
     return hits
+
+
+def _other_numbers(name: str, claimed: Record | None, found: Record | None) -> Iterator[Hit]:
+    """What differs of one part of the results, but for numbers that need the data."""
+    before, now = ({} if one is None else one.model_dump(mode="json") for one in (claimed, found))
+    for place, was, is_now in differences(before, now, optional=NOT_CLAIMED):
+        if not NEEDS_CLUSTERS.search(place):
+            where = f"results.json: {name}.{place} is {was}, should be {is_now}"
+            yield Hit("numbers", "refused", OTHER_NUMBER, where)
 
 
 def check_entry(path: Path, results: Results, run: RunRecord, sha256: str | None) -> Iterator[Hit]:
