@@ -289,3 +289,14 @@ def test_an_edited_bundle_is_refused(home: Path, tmp_path: Path, forgery: Forger
     report = verify(packed(tmp_path / "bundle", tmp_path / "forged.awb.zip"), data=str(home / "rows"))
     assert report.verdict == "refused"
     assert forgery.reason in told(refused(report, forgery.check)), told(list(report.findings))
+    read_otherwise = refused(report, "predictions") or refused(report, "judge replies")
+    assert not (read_otherwise and ".spent" in told(refused(report, "numbers")))
+
+
+def test_counts_below_zero_are_told(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home / "bundle", tmp_path / "bundle")
+    edit_lines(tmp_path / "bundle", "predictions.jsonl", lambda lines: lines[0].update(cost_usd=-5.0))
+    rescored(tmp_path / "bundle", home / "rows")
+    report = verify(tmp_path / "bundle", data=str(home / "rows"))
+    assert report.verdict == "accepted"
+    assert [one.severity for one in report.findings if "below zero" in one.message] == ["warning"]

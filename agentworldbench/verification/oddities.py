@@ -25,6 +25,7 @@ TOO_LONG: Final = "an answer of more text than its tokens can hold"
 TOO_SHORT: Final = "a prompt of fewer tokens than its text can have"
 EARLY: Final = "an answer begun before its run"
 BEFORE: Final = "a verdict begun before its prediction"
+BELOW_ZERO: Final = "tokens, USD or seconds below zero"
 NO_START: Final = "a time that cannot be read"
 
 
@@ -41,6 +42,9 @@ def check_case(case: Case, material: Material) -> Iterator[Hit]:
     for where, record, text in records:
         if record.failure is None and record.cached_usage is None and record.seconds is not None:
             yield from _about(record, text or "", where)
+        counts = (*record.usage.model_dump().values(), record.cost_usd, record.seconds)
+        if any(isinstance(count, int | float) and count < 0 for count in counts):
+            yield Hit(CHECK, "warning", BELOW_ZERO, where)
         if record.started_at is not None:
             at = moment(record.started_at)
             if at is None:
