@@ -334,9 +334,8 @@ def test_a_bundle_whose_files_are_no_run_is_refused(home: Path, tmp_path: Path, 
 def test_what_no_run_has(home: Path, tmp_path: Path, change: dict[str, Any], told: str) -> None:
     shutil.copytree(home / "bundle", tmp_path / "bundle")
     run = json.loads((tmp_path / "bundle/run.json").read_text(encoding="utf-8"))
-    if "judges" in change:
-        change = change | {"judges": run["judges"] * change["judges"]}
-    (tmp_path / "bundle/run.json").write_text(json.dumps(run | change), encoding="utf-8")
+    changed = run | change | {"judges": run["judges"] * change.get("judges", 1)}
+    (tmp_path / "bundle/run.json").write_text(json.dumps(changed), encoding="utf-8")
     seal(tmp_path / "bundle")
     (finding,) = verify(tmp_path / "bundle", data=str(home / "rows")).findings
     assert (finding.check, finding.severity, told in finding.message) == ("archive", "refused", True)
