@@ -205,11 +205,13 @@ def test_a_report_that_cannot_be_finished_leaves_the_older_one(
     build_report([run.path], target)
     before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
     monkeypatch.setattr(site, "svg_file", full)
-    for place in (target, tmp_path / "new"):
+    (tmp_path / "empty").mkdir()
+    for place in (target, tmp_path / "new", tmp_path / "empty"):
         with pytest.raises(StoreError, match=r"x.svg: cannot be written \(No space left on device\)"):
             build_report([run.path], place)
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
     assert not (tmp_path / "new").exists()
+    assert list((tmp_path / "empty").iterdir()) == [], "an empty folder of the user's stays"
 
 
 def test_several_runs_stand_side_by_side_where_they_may(run: Run, tmp_path: Path) -> None:
@@ -323,8 +325,10 @@ def test_the_command(awb: HereAwb, run: Run, tmp_path: Path) -> None:
     assert done.err.startswith(f"{count} pages of samples, 7 plots as SVG")
     done = awb("report", run.path, tmp_path)
     assert done.code == 2 and "--output is missing" in done.only_complaint
-    done = awb("report", tmp_path / "nothing")
-    assert done.code == 2 and "no run.json there" in done.only_complaint
+    for words in ((tmp_path / "nothing",), (tmp_path / "nothing", "-o", tmp_path / "a" / "b")):
+        done = awb("report", *words)
+        assert done.code == 2 and "no run.json there" in done.only_complaint
+    assert not {"nothing", "a"} & {one.name for one in tmp_path.iterdir()}
     bare = tmp_path / "bare"
     bare.mkdir()
     for name in ("run.json", "predictions.jsonl"):

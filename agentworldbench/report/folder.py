@@ -27,6 +27,7 @@ def replaced(output: Path) -> Iterator[Path]:
     Raises ConfigError where `output` holds files and no report, StoreError where the disk refuses.
     """
     _check(output)
+    missing = [one for one in (output, *output.parents) if not one.exists()]
     making = output / f"{_MAKING}{os.getpid()}"
     try:
         making.mkdir(parents=True)
@@ -37,7 +38,8 @@ def replaced(output: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(making, ignore_errors=True)
         with suppress(OSError):
-            output.rmdir()  # empty: it was made for a report that did not come about
+            for folder in missing:
+                folder.rmdir()  # empty: it was made for a report that did not come about
 
 
 def _check(output: Path) -> None:
