@@ -7,16 +7,13 @@ heads the tables, under the failure policy of its protocol. `stats/checks.py` co
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
-from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.readings import Groups, Outcomes, sample_score
 from agentworldbench.records import SampleMetrics
 from agentworldbench.run_record import JudgeRecord
 from agentworldbench.stats.checks import Checks, interval_checks
 from agentworldbench.stats.epochs import SampleScore, rule_score
-
-Policy = Literal["exclude", "floor"]
 
 
 def judge_checks(groups: Groups, outcomes: Outcomes, judge: JudgeRecord) -> Checks:

@@ -14,6 +14,8 @@ from typing import Final, Literal
 
 Parse = Literal["strict", "official"]
 """How replies become observations and verdicts: by our own strict rules, or as the official code does."""
+Policy = Literal["exclude", "floor"]
+"""What a failed sample counts: nothing, or 0."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Protocol:
     name: str
     version: int
     parse: Parse
-    policy: Literal["exclude", "floor"]
+    policy: Policy
     headline: Literal["macro", "micro"]
     judge_temperature: float
     judge_max_tokens: int

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from agentworldbench.compare.reported import AgainstEntry
 from agentworldbench.compare.several import Ranking, Standings
-from agentworldbench.compare.sides import Policy
 from agentworldbench.compare.two import Comparison, Measure, Regression, Reply
+from agentworldbench.protocol import Policy
 from agentworldbench.render.against import against_table
 from agentworldbench.render.comparison import (
     FORCED,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import combinations, groupby
 from typing import Final
 
-from agentworldbench.compare.sides import Kind, Policy, Scores, Shared, Side
+from agentworldbench.compare.sides import Kind, Scores, Shared, Side
 from agentworldbench.errors import ConfigError
 from agentworldbench.panels import panel_scores
-from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.readings import judge_scores
 from agentworldbench.run_record import JudgeRecord, judge_names
 from agentworldbench.stats.epochs import SampleScore, rule_score

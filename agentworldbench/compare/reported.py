@@ -16,10 +16,10 @@ from typing import Final, Literal
 
 from pydantic import ValidationError
 
-from agentworldbench.compare.sides import Compared, Policy, compared, open_results
+from agentworldbench.compare.sides import Compared, compared, open_results
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.leaderboard.entries import Entry, load_entries
-from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.records import Record
 from agentworldbench.render.names import domain_name
 from agentworldbench.resources import mini_folder

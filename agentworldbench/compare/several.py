@@ -20,7 +20,6 @@ from agentworldbench.compare.sides import (
     Coverage,
     Kind,
     OneAnswer,
-    Policy,
     Scores,
     Shared,
     Side,
@@ -36,6 +35,7 @@ from agentworldbench.compare.sides import (
 from agentworldbench.compare.two import ONE_MODEL, left_out_notes, one_answer_notes
 from agentworldbench.errors import ConfigError
 from agentworldbench.leaderboard.entries import RANK_COVERAGE
+from agentworldbench.protocol import Policy
 from agentworldbench.records import Record
 from agentworldbench.render.names import domain_name
 from agentworldbench.stats.aggregate import mean

@@ -24,7 +24,6 @@ from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, open_store
 from agentworldbench.texts import digest
 
-Policy = Literal["exclude", "floor"]
 Kind = Literal["judge", "panel", "rules"]
 Scores = Mapping[str, SampleScore]
 """By sample id; a sample that counts nowhere is missing."""

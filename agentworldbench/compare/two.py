@@ -18,7 +18,6 @@ from agentworldbench.compare.sides import (
     Coverage,
     Kind,
     OneAnswer,
-    Policy,
     Scores,
     Shared,
     Side,
@@ -31,6 +30,7 @@ from agentworldbench.compare.sides import (
     same_model,
     shared_samples,
 )
+from agentworldbench.protocol import Policy
 from agentworldbench.records import Record
 from agentworldbench.render.names import domain_name
 from agentworldbench.stats.paired import Differences, Pair, by_task, differences

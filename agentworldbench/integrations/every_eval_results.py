@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from agentworldbench.integrations.export_source import BENCHMARK, Policy, Source, policy_of
+from agentworldbench.integrations.export_source import BENCHMARK, Source, policy_of
+from agentworldbench.protocol import Policy
 from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import JudgeResults, MetricMean

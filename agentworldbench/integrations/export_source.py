@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.plan import Samples
-from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.readings import NOT_RUN, BothReadings, Outcome, both_readings, epochs_of, of_prediction
 from agentworldbench.records import Prediction, SampleMetrics, SampleRef
 from agentworldbench.resume import reopen_samples
@@ -34,7 +34,6 @@ from agentworldbench.stats.results import JudgeResults, Results
 from agentworldbench.store import Store, open_store
 from agentworldbench.texts import scrub
 
-Policy = Literal["exclude", "floor"]
 BENCHMARK = "agentworldbench"
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from agentworldbench.integrations.export_source import Policy, Source, policy_of
+from agentworldbench.integrations.export_source import Source, policy_of
 from agentworldbench.integrations.inspect_samples import RULES, Object, scorer_name
+from agentworldbench.protocol import Policy
 from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE, mean
 from agentworldbench.stats.intervals import Interval, Intervals
 from agentworldbench.stats.results import JudgeResults, MetricMean

@@ -21,7 +21,6 @@ from typing import Any, Final
 from agentworldbench.integrations.export_source import (
     BENCHMARK,
     Answer,
-    Policy,
     Source,
     Written,
     check_folder,
@@ -35,6 +34,7 @@ from agentworldbench.integrations.export_source import (
 )
 from agentworldbench.integrations.lm_eval_scores import Metrics, domain_metrics, filter_name, group_metrics
 from agentworldbench.prompts import messages_json, predict_messages, reference_observation
+from agentworldbench.protocol import Policy
 from agentworldbench.readings import epochs_of
 from agentworldbench.records import Sample, SampleRef
 from agentworldbench.stats.aggregate import RULE_SCORE, mean

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
-from agentworldbench.integrations.export_source import Policy, Source, policy_of
+from agentworldbench.integrations.export_source import Source, policy_of
+from agentworldbench.protocol import Policy
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.intervals import Interval, Intervals
 from agentworldbench.stats.results import JudgeResults, MetricMean, Reading, Scores, Skill

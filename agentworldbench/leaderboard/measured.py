@@ -12,20 +12,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Literal
 
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.entries import WHOLE, Entry, Group, RuleScores
 from agentworldbench.leaderboard.provenance import Costs, EntryJudge, Provenance
-from agentworldbench.protocol import PROTOCOLS, Parse
+from agentworldbench.protocol import PROTOCOLS, Parse, Policy
 from agentworldbench.run_record import JudgeRecord, PanelRule, PredictSection, RunRecord
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.costs import together
 from agentworldbench.stats.intervals import Interval, Intervals
 from agentworldbench.stats.results import FromCache, JudgeResults, PanelResults, Reading, Results
 from agentworldbench.texts import digest
-
-Policy = Literal["exclude", "floor"]
 
 
 def measured_entries(results: Results, run: RunRecord | None = None, subset: bool = False) -> list[Entry]:
