@@ -27,8 +27,7 @@ from agentworldbench.report.build import build_report
 from agentworldbench.report.contents import Manifest
 from agentworldbench.report.history import assigned
 from agentworldbench.report.names import page_name
-from agentworldbench.report.several import run_groups
-from agentworldbench.run import Run, evaluate, load_run, score_run
+from agentworldbench.run import Run, load_run, score_run
 from agentworldbench.store import open_store
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.report_pages import HOSTILE, HOSTILE_ID, Page, assigned_json, played_run
@@ -212,36 +211,6 @@ def test_a_report_that_cannot_be_finished_leaves_the_older_one(
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
     assert not (tmp_path / "new").exists()
     assert list((tmp_path / "empty").iterdir()) == [], "an empty folder of the user's stays"
-
-
-def test_several_runs_stand_side_by_side_where_they_may(run: Run, tmp_path: Path) -> None:
-    same = evaluate(
-        "baseline/copy-last", data="mini", tasks=("terminal", "web"), output=tmp_path / "run", display="none"
-    )
-    part = evaluate("baseline/empty", data="mini", tasks=("web",), output=tmp_path / "part", display="none")
-    built = build_report([run.path, same.path, part.path], tmp_path / "all")
-    assert [one.folder for one in built.reports] == ["run", "run-2", "part"]
-    named = [
-        (one.folder, load_run(path).results)
-        for one, path in zip(built.reports, (run.path, same.path, part.path), strict=True)
-    ]
-    groups = run_groups([(name, results) for name, results in named if results])
-    assert [(one.title, [line.folder for line in one.lines]) for one in groups] == [
-        ("Judge openai-api/judge", ["run"]),
-        ("Rule score", ["run", "run-2"]),
-        ("Rule score", ["part"]),
-    ]
-    assert [one.plot is not None for one in groups] == [False, True, False], (
-        "a run alone is compared with nothing"
-    )
-    page = Page(built.index)
-    links = [str(one["href"]) for one in page.all("a")][1:]
-    assert links == ["run/index.html", "run/index.html", "run-2/index.html", "part/index.html"]
-    assert all((tmp_path / "all" / link).is_file() for link in links)
-    below = Page(tmp_path / "all" / "part" / "samples.html")
-    assert "../index.html" in [one["href"] for one in below.all("a")]
-    with pytest.raises(ConfigError, match="named twice"):
-        build_report([run.path, run.path], tmp_path / "twice")
 
 
 def test_epochs_repeats_and_judges_have_pages_and_verdicts_of_their_own(tmp_path: Path) -> None:

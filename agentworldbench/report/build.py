@@ -16,9 +16,8 @@ from agentworldbench.render.plot_files import can_make_png
 from agentworldbench.report.contents import Manifest, Reported
 from agentworldbench.report.folder import MANIFEST, replaced
 from agentworldbench.report.gather import open_run
-from agentworldbench.report.several import RUNS_FILES, write_runs_page
+from agentworldbench.report.several import RUNS_FILES, Listed, write_runs_page
 from agentworldbench.report.site import write_report
-from agentworldbench.stats.results import Results
 from agentworldbench.version import __version__
 
 Told = Callable[[int, int], None]
@@ -45,15 +44,15 @@ def build_report(
     if len({path.resolve() for path in paths}) < len(paths):
         raise ConfigError("a run is named twice")
     made: list[Reported] = []
-    seen: list[tuple[str, Results]] = []
+    seen: list[Listed] = []
     with replaced(output) as folder:
         for path, name in zip(paths, _folders(paths), strict=True):
             opened = open_run(path, data)
             below = folder if name == "." else folder / name
             made.append(write_report(opened, below, name, told))
-            seen.append((name, opened.results))
+            seen.append(Listed(name, path, opened.results))
         if len(paths) > 1:
-            write_runs_page(folder, seen)
+            write_runs_page(folder, seen, data)
         manifest = Manifest(
             made_by=__version__,
             made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),

@@ -194,7 +194,10 @@ class RunLine:
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs that may stand side by side: by one judge, or by rules. `left_out`: more than a plot can tell apart."""
+    """Runs that may stand side by side: by one judge or panel, or by rules. `left_out`: more than a plot can tell apart.
+
+    `apart` says what keeps them from an earlier table, `ranks` are the tables of ranks and of every two, `unranked` says why
+    there are none."""
 
     title: str
     what: str
@@ -203,3 +206,6 @@ class RunGroup:
     lines: tuple[RunLine, ...]
     plot: Plot | None
     left_out: int
+    apart: str | None
+    ranks: tuple[Table, ...]
+    unranked: str | None

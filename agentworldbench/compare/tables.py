@@ -1,4 +1,8 @@
-"""From the records of `awb compare` to the tables that it prints: titles, notes, and the places of replies."""
+"""From the records of a comparison to its tables: titles, notes, and the places of replies.
+
+In: a `Comparison`, a `Ranking` or an `AgainstEntry`. Out: tables, which `awb compare` prints and the page of several
+runs shows.
+"""
 
 from __future__ import annotations
 
@@ -78,10 +82,11 @@ def _commands(regressions: Sequence[Regression], data: str) -> list[str]:
 
 def several_tables(found: Ranking) -> list[Table]:
     """Of each measure the runs with their ranks, then every pair."""
-    return [table for measure in found.measures for table in _ranking_tables(found, measure)]
+    return [table for measure in found.measures for table in ranking_tables(found, measure)]
 
 
-def _ranking_tables(found: Ranking, measure: Standings) -> Iterator[Table]:
+def ranking_tables(found: Ranking, measure: Standings) -> Iterator[Table]:
+    """One measure: the runs with their ranks, then every pair."""
     by = _by(measure)
     forced = _forced(found.unlike)
     runs = ". ".join(f"{letter(number)}: {one.model} ({one.path})" for number, one in enumerate(found.runs))
