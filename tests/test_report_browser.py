@@ -176,9 +176,9 @@ def test_next_and_previous_go_through_the_list_as_it_was_filtered(
     browser: Chromium, report: Path, lines: list[list[Any]]
 ) -> None:
     show(browser, report, sample(lines, 0))
-    browser.follow(lambda: browser.press("j", 74, "j"))
+    browser.follow(lambda: browser.press("j"))
     assert browser.value("document.querySelector('h1').textContent") == lines[1][1]
-    browser.follow(lambda: browser.press("ArrowLeft", 37))
+    browser.follow(lambda: browser.press("ArrowLeft"))
     assert browser.value("document.querySelector('h1').textContent") == lines[0][1]
     show(browser, report, "samples.html")
     put(browser, domain="web", failure="-")
@@ -186,9 +186,9 @@ def test_next_and_previous_go_through_the_list_as_it_was_filtered(
     assert browser.value("Object.keys(sessionStorage)") == [f"awb-list file://{report}/style.css"]
     browser.follow(lambda: click(browser, "#rows th a"))
     assert browser.value("document.getElementById('place').textContent") == f"1 of {len(wanted)} in your list"
-    browser.follow(lambda: browser.press("j", 74, "j"))
+    browser.follow(lambda: browser.press("j"))
     assert browser.value("document.querySelector('h1').textContent") == wanted[1]
-    browser.follow(lambda: browser.press("l", 76, "l"))
+    browser.follow(lambda: browser.press("l"))
     until(browser, f"{TOLD} !== ''")
     assert shown(browser) == wanted
 
@@ -200,18 +200,18 @@ def test_the_difference_in_both_views(browser: Chromium, report: Path, lines: li
     tops = "(() => { const [p, r] = document.querySelectorAll('.changed > span'); return [p, r].map((one) => one.getBoundingClientRect()).map((one) => [one.left, one.top]); })()"
     (left, upper), (same, lower) = browser.value(tops)
     assert left == same and upper < lower
-    browser.press("s", 83, "s")
+    browser.press("s")
     (left, upper), (right, level) = browser.value(tops)
     assert left < right and upper == level
     assert browser.value("document.getElementById('side').getAttribute('aria-pressed')") == "true"
-    browser.press("d", 68, "d")
+    browser.press("d")
     assert browser.value("[...document.querySelectorAll('.far')].every((one) => one.offsetHeight === 0)")
     assert "equal line" in browser.value("document.querySelector('.skip-note').textContent")
-    browser.press("d", 68, "d")
-    browser.press("s", 83, "s")
-    browser.press("w", 87, "w")
+    browser.press("d")
+    browser.press("s")
+    browser.press("w")
     assert "·" in browser.value(text)
-    browser.press("w", 87, "w")
+    browser.press("w")
     assert browser.value(text) == before, "marks leave nothing behind"
 
 

@@ -1,25 +1,20 @@
-"""Debian's Chromium, driven over its own debugging pipe: for tests of pages, without another library.
+"""Debian's Chromium through Playwright, with one tab: for tests of pages.
 
 In: the address of a page and the size of the window. Out: what scripts evaluate to, what was written to the console,
-which requests were made, pictures. One message at a time, each answered before the next is sent. The browser
-has a profile of its own in a folder that is removed, resolves no host name, and ends with the context.
+which requests were made, pictures. Playwright downloads no browser of its own: it drives the one that is installed,
+with a profile that is removed. The browser resolves no host name and ends with the context.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 import os
-import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 CHROMIUM = Path("/usr/bin/chromium")
 _FLAGS = (
-    "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -28,7 +23,6 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--remote-debugging-pipe",
 )
 
 
@@ -41,32 +35,21 @@ class Chromium:
         """Messages of the console and uncaught errors, since the browser was started."""
         self.requests: list[str] = []
         """Addresses that were asked for, `data:` left out."""
-        self._count, self._loaded = 0, False
 
     def __enter__(self) -> Chromium:
-        self._folder = tempfile.TemporaryDirectory(prefix="awb", ignore_cleanup_errors=True)
-        commands, self._out = os.pipe()
-        self._in, answers = os.pipe()
-        # Chromium reads file descriptor 3 and writes 4; a shell moves the pipes there without races.
-        script = f'exec "$0" "$@" 3<&{commands} 4>&{answers}'
-        profile = f"--user-data-dir={self._folder.name}"
-        self._process = subprocess.Popen(
-            ["bash", "-c", script, CHROMIUM, *_FLAGS, profile, "about:blank"],
-            pass_fds=(commands, answers),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "HOME": self._folder.name, "TZ": "UTC"},
+        # Imported here, because tests without a browser import this module too.
+        from playwright.sync_api import sync_playwright
+
+        self._playwright = sync_playwright().start()
+        environment = {**os.environ, "TZ": "UTC"}
+        self._browser = self._playwright.chromium.launch(
+            executable_path=CHROMIUM, args=_FLAGS, env=environment
         )
-        os.close(commands)
-        os.close(answers)
-        self._rest = b""
-        self._session: str | None = None
-        targets = self._ask("Target.getTargets")["targetInfos"]
-        tab = next(one["targetId"] for one in targets if one["type"] == "page")
-        self._session = self._ask("Target.attachToTarget", targetId=tab, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self._ask(f"{domain}.enable")
+        self._page = self._browser.new_page()
+        self._page.on("console", lambda message: self.console.append(message.text))
+        self._page.on("pageerror", lambda error: self.console.append(str(error)))
+        self._page.on("request", lambda request: self._note(request.url))
+        self._protocol = self._page.context.new_cdp_session(self._page)
         self.resize(*self._size)
         self.prefer("dark" if self._dark else "light")
         return self
@@ -74,105 +57,43 @@ class Chromium:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._out)  # the browser ends with its pipe
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        os.close(self._in)
-        self._folder.cleanup()
+        self._browser.close()
+        self._playwright.stop()
+
+    def _note(self, address: str) -> None:
+        if not address.startswith("data:"):
+            self.requests.append(address)
 
     def open(self, address: str) -> None:
         """Go to a page and wait until it is loaded."""
-        self._loaded = False
-        self._ask("Page.navigate", url=address)
-        while not self._loaded:
-            self._note(self._receive())
+        self._page.goto(address)
 
     def follow(self, act: Callable[[], object]) -> None:
         """Do what leads to another page, and wait until that is loaded."""
-        self._loaded = False
-        act()
-        while not self._loaded:
-            self._note(self._receive())
+        with self._page.expect_event("load"):
+            act()
 
     def resize(self, width: int, height: int = 900) -> None:
         """The size of the window in CSS pixels; narrow ones count as a telephone's."""
-        self._ask(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self._protocol.send("Emulation.setDeviceMetricsOverride", size)
 
-    def prefer(self, colours: str) -> None:
-        """What the system prefers: `light` or `dark`."""
-        self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
+    def prefer(self, colours: Literal["light", "dark"]) -> None:
+        """What the system prefers."""
+        self._page.emulate_media(color_scheme=colours)
 
     def value(self, script: str) -> Any:
         """What an expression evaluates to, as JSON; a promise is awaited. An error in it fails the test."""
-        done = self._ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in done, done["exceptionDetails"]
-        return done["result"].get("value")
+        return self._page.evaluate(script)
 
-    def press(self, key: str, code: int, text: str = "") -> None:
-        """Press and release a key: its name and key code, and what it types."""
-        word = {"key": key, "windowsVirtualKeyCode": code, "text": text}
-        self._ask("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", **word)
-        self._ask("Input.dispatchKeyEvent", type="keyUp", **word)
+    def press(self, key: str) -> None:
+        """Press and release a key, by its name."""
+        self._page.keyboard.press(key)
 
     def type(self, text: str) -> None:
         """Type into what has the focus."""
-        self._ask("Input.insertText", text=text)
+        self._page.keyboard.insert_text(text)
 
     def picture(self, path: Path, whole: bool = False) -> None:
         """Save what is seen, or the whole page, as PNG."""
-        taken = self._ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(taken["data"]))
-
-    def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        self._count += 1
-        message: dict[str, Any] = {"id": self._count, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
-        self._send(message)
-        while True:
-            answer = self._receive()
-            if answer.get("id") == self._count:
-                assert "error" not in answer, (method, answer["error"])
-                result: dict[str, Any] = answer["result"]
-                return result
-            self._note(answer)
-
-    def _send(self, message: dict[str, Any]) -> None:
-        left = json.dumps(message).encode() + b"\0"
-        while left:
-            left = left[os.write(self._out, left) :]
-
-    def _receive(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            part = os.read(self._in, 1 << 16)
-            assert part, "the browser ended before it answered"
-            self._rest += part
-        line, _, self._rest = self._rest.partition(b"\0")
-        message: dict[str, Any] = json.loads(line)
-        return message
-
-    def _note(self, message: dict[str, Any]) -> None:
-        """Keep what an event tells."""
-        params = message.get("params", {})
-        match message.get("method"):
-            case "Page.loadEventFired":
-                self._loaded = True
-            case "Runtime.consoleAPICalled":
-                self.console.append(json.dumps(params["args"]))
-            case "Runtime.exceptionThrown":
-                self.console.append(json.dumps(params["exceptionDetails"]))
-            case "Log.entryAdded":
-                self.console.append(params["entry"]["text"])
-            case "Network.requestWillBeSent":
-                address = params["request"]["url"]
-                if not address.startswith("data:"):
-                    self.requests.append(address)
+        self._page.screenshot(path=path, full_page=whole)
