@@ -73,7 +73,7 @@ def test_every_plot_is_drawn_and_no_text_in_it_is_cut(browser: Chromium, reports
     ]:
         browser.open((reports / page).as_uri())
         drawn = browser.value(DRAWN)
-        assert drawn and names is None or [one["name"] for one in drawn] == names
+        assert drawn and names in (None, [one["name"] for one in drawn])
         for one in drawn:
             assert one["shown"] == ["wide" if width == 1280 else "narrow"]
             assert (one["flat"], one["cut"], one["over"]) == ([], [], []), one["name"]

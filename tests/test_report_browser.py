@@ -6,7 +6,6 @@ Whatever a test does, nothing may be written to the console and nothing but the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

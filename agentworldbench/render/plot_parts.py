@@ -13,6 +13,8 @@ from typing import Any, Final
 from agentworldbench.render.drawing import COLOURS, SHAPES, STRONG_LINE, TEXT, Specification
 from agentworldbench.render.sample import shown
 
+Values = list[dict[str, Any]]
+"""Of a chart: what each of its marks is made of."""
 TICKS: Final = [0, 25, 50, 75, 100]
 _CHARACTER: Final = 6.6
 """Width of a letter, in units of a drawing."""
@@ -31,7 +33,7 @@ def framed(
     layers: Sequence[Any],
     width: int,
     height: int,
-    data: Mapping[str, Sequence[Mapping[str, Any]]],
+    data: Mapping[str, Values],
     **names: Sequence[str] | Sequence[list[str]],
 ) -> Specification:
     """Layers as one chart that is as wide as asked, with its data and the names that its labels look up.
@@ -45,7 +47,8 @@ def framed(
     right = 8 + (_WIDER - 1) * _wide(names.get("ends", ()))
     columns = max(1, int((width - _wide(names.get("rows", ())) - 20) / wide))
     # What concerns the whole is put beside the layers: each method of a chart would copy all of them.
-    return alt.layer(*layers).to_dict(validate=False) | {
+    chart: Specification = alt.layer(*layers).to_dict(validate=False)
+    return chart | {
         "width": width,
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
@@ -80,9 +83,26 @@ def line_above_last(rows: Sequence[str], step: int) -> Any:
     )
 
 
-def line_data(rows: Sequence[str]) -> list[dict[str, Any]]:
+def line_data(rows: Sequence[str]) -> Values:
     """One line where there are several rows."""
     return [{}] if len(rows) > 1 else []
+
+
+def with_whiskers(
+    base: Any, hues: Any, forms: Any, place: dict[str, Any], whisker: dict[str, Any]
+) -> list[Any]:
+    """Marks with their intervals as whiskers: encodings of a series, and where the two stand."""
+    import altair as alt
+
+    said = alt.Description("said:N")
+    return [
+        base.transform_filter("datum.low !== null")
+        .mark_rule(strokeWidth=2.5, strokeCap="round", opacity=0.5)
+        .encode(color=hues, description=said, **whisker),
+        base.mark_point(filled=True, size=64, opacity=1).encode(
+            color=hues, shape=forms, description=said, **place
+        ),
+    ]
 
 
 def scores_axis(every: int = 25, grid: bool = True) -> Any:

@@ -23,6 +23,7 @@ from agentworldbench.render.drawing import (
 )
 from agentworldbench.render.plot_parts import (
     TICKS,
+    Values,
     chart_of,
     colour,
     framed,
@@ -35,6 +36,7 @@ from agentworldbench.render.plot_parts import (
     shape,
     short,
     upwards_axis,
+    with_whiskers,
 )
 from agentworldbench.render.sample import shown
 
@@ -80,7 +82,7 @@ def intervals(name: str, title: str, note: str, rows: Sequence[str], series: Seq
         x = alt.X("value:Q", scale=hundred(), axis=scores_axis(), title="Score")
         layers = [
             line_above_last(rows, step),
-            *_points(
+            *with_whiskers(
                 base, colour(names), shape(names), {"x": x}, {"x": alt.X("low:Q"), "x2": alt.X2("high:Q")}
             ),
             base.mark_text(align="right", dx=40, fontSize=11, color=SOFT, aria=False).encode(
@@ -156,7 +158,7 @@ def trend(
         whisker = {"y": alt.Y("low:Q"), "y2": alt.Y2("high:Q")}
         layers = [
             base.mark_line(strokeWidth=1.5, opacity=0.6, aria=False).encode(y=y, color=hues),
-            *_points(base, hues, shape(names, "" if narrow else None, offset=30), {"y": y}, whisker),
+            *with_whiskers(base, hues, shape(names, "" if narrow else None, offset=30), {"y": y}, whisker),
         ]
         if narrow:
             return framed(layers, width, 190, {"marks": placed}, series=names, bins=labels)
@@ -180,7 +182,7 @@ def distribution(
     names = [label for label, _ in series]
     size = 100 / max(len(counts) for _, counts in series)
     room = size * 0.86 / len(series)
-    bars = [
+    bars: Values = [
         {
             "series": number,
             "count": count,
@@ -220,7 +222,7 @@ def bubbles(
     """How many samples stand where on two scales from 0 to 100: the area of a bubble is their number."""
     import altair as alt
 
-    marks = [
+    marks: Values = [
         {"x": one, "y": other, "count": count,
          "said": shown(f"{across} about {one:.0f}, {upwards.lower()} about {other:.0f}: {count}")}
         for one, other, count in sorted(places, key=lambda place: -place[2])
@@ -262,7 +264,8 @@ def stacked(
     import altair as alt
 
     names = [label for label, _ in series]
-    bars, sums = [], []
+    bars: Values = []
+    sums: Values = []
     for at, row in enumerate(rows):
         start = 0.0
         for number, (kind, values) in enumerate(series):
@@ -321,21 +324,6 @@ def _ends(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
     ):
         place = min(max(value, place + least), 100 - least * left)
         yield {"series": number, "value": place, "name": short(series[number].name)}
-
-
-def _points(base: Any, hues: Any, forms: Any, place: dict[str, Any], whisker: dict[str, Any]) -> list[Any]:
-    """Marks with their intervals as whiskers: encodings of a series, and where the two stand."""
-    import altair as alt
-
-    said = alt.Description("said:N")
-    return [
-        base.transform_filter("datum.low !== null")
-        .mark_rule(strokeWidth=2.5, strokeCap="round", opacity=0.5)
-        .encode(color=hues, description=said, **whisker),
-        base.mark_point(filled=True, size=64, opacity=1).encode(
-            color=hues, shape=forms, description=said, **place
-        ),
-    ]
 
 
 def _held(value: float) -> float:
