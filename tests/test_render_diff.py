@@ -1,16 +1,11 @@
-"""What a report's pages draw: texts and screens side by side, plots as SVG.
+"""What a report's pages put side by side: texts and screens.
 
-The two texts of a difference can be put together again from its rows, whatever they are; plots are well-formed files
-in which nothing of a name is markup.
+The two texts of a difference can be put together again from its rows, whatever they are.
 """
 
 from __future__ import annotations
 
-import re
-import sys
-import xml.etree.ElementTree as ET
 from html import escape
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -18,22 +13,9 @@ from hypothesis import strategies as st
 
 from agentworldbench.render.diff import MOST_BYTES, Piece, Row, beginning, difference, visible
 from agentworldbench.render.nodes import node_rows
-from agentworldbench.render.plot_files import can_make_png, png_file, svg_file
-from agentworldbench.render.plots import (
-    Plot,
-    Series,
-    Value,
-    bubbles,
-    distribution,
-    grid,
-    intervals,
-    stacked,
-    trend,
-)
 from agentworldbench.scoring.metrics.ui_nodes import Node, Screen
 
 LINES = st.lists(st.text(alphabet="ab 1\t.\x1b漢\u202e", max_size=8), max_size=9)
-HOSTILE = "</svg><script>alert(1)</script>\x00\u202e&\"'"
 
 
 def text_of(rows: tuple[Row, ...], side: str) -> list[str]:
@@ -121,65 +103,3 @@ def test_elements_of_two_screens() -> None:
     ]
     many = screen(*(Node("text", str(n)) for n in range(2000)))
     assert [row.kind for row in node_rows(many, screen(button, *many.nodes), None)] == ["missing"]
-
-
-def plots() -> list[Plot]:
-    value, series = (
-        Value(50, 45.5, 120, 30),
-        [Series(HOSTILE, (Value(50), None)), Series("b", (Value(0, -3, 2), Value(100)))],
-    )
-    return [
-        intervals("a", HOSTILE, HOSTILE, [HOSTILE, "row"], series),
-        grid("b", "t", "n", ["r"], ["x", HOSTILE], [[None, 100.0]]),
-        trend("c", "t", "n", HOSTILE, ["1", "2"], [*series, Series("c", (value, None))]),
-        distribution("d", "t", "n", "x", [(HOSTILE, [0, 3, 700]), ("b", [1, 0, 0])]),
-        distribution("e", "t", "n", "x", [("none", [0] * 10)]),
-        bubbles("f", "t", "n", HOSTILE, "up", [(0, 100, 3), (50, 50, 1)]),
-        bubbles("g", "t", "n", "x", "up", []),
-        stacked("h", "t", "n", "USD", ["r", HOSTILE], [("k", [0.001, 12_345_678]), ("l", [0, 500])]),
-        stacked("i", "t", "n", "USD", ["r"], [("k", [0.0])]),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("plot", plots(), ids=lambda plot: plot.name)
-def test_a_plot_is_a_file_without_foreign_markup(plot: Plot) -> None:
-    text = svg_file(plot)
-    tree = ET.fromstring(text)
-    assert {one.tag.rpartition("}")[2] for one in tree.iter()} <= {
-        "svg",
-        "style",
-        "rect",
-        "path",
-        "text",
-        "circle",
-        "g",
-        "title",
-    }
-    assert "var(" not in text and "light-dark" not in text, "a file has no page to ask for colours"
-    assert "<script" not in text and "\u202e" not in text and "\x00" not in text
-    assert tree.get("role") == "img" and tree.get("aria-label")
-    for shape in tree.iter():
-        for number in (shape.get("cx"), shape.get("x"), shape.get("width")):
-            assert number is None or -1 <= float(number) <= 600.1
-
-
-def test_numbers_of_a_plot_can_be_read_without_seeing_it() -> None:
-    said = re.findall(
-        "<title>(.*?)</title>",
-        str(intervals("a", "t", "n", ["MCP"], [Series("Judge", (Value(50, 45.5, 55.5),))]).body),
-    )
-    assert said == ["MCP, Judge: 50.0, 45.5 to 55.5"]
-
-
-def test_png_where_its_maker_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[str, int]] = []
-
-    def svg_to_png(svg: str, scale: int) -> bytes:
-        made.append((svg, scale))
-        return b"PNG"
-
-    maker = SimpleNamespace(svg_to_png=svg_to_png, __spec__=SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "vl_convert", maker)
-    assert can_make_png()
-    plot = plots()[1]
-    assert png_file(plot) == b"PNG" and made == [(svg_file(plot), 3)]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.render.diff import visible
-from agentworldbench.render.plots import Plot
+from agentworldbench.render.drawing import Plot
 from agentworldbench.render.table import points
 from agentworldbench.report import site
 from agentworldbench.report.build import build_report
@@ -58,7 +58,8 @@ def test_every_prediction_has_a_page_at_its_permalink(run: Run, report: Path) ->
     (made,) = manifest.reports
     assert (made.pages, made.run, made.model, made.folder) == (len(ids), "run", "openai-api/world", ".")
     assert made.trajectories == len(list((report / "trajectories").iterdir()))
-    assert [path.stem for path in sorted((report / "plots").glob("*.svg"))] == sorted(made.plots)
+    for kind in ("svg", "png"):
+        assert [path.stem for path in sorted((report / "plots").glob(f"*.{kind}"))] == sorted(made.plots)
     assert {"domains", "profile", "turns", "lengths", "distribution", "rules-and-judge", "tokens"} == set(
         made.plots
     )
@@ -291,7 +292,7 @@ def test_the_command(awb: HereAwb, run: Run, tmp_path: Path) -> None:
     done = awb("report", run.path, "-o", tmp_path / "out")
     assert (done.code, done.out) == (0, f"{tmp_path / 'out' / 'index.html'}\n")
     count = len(list((tmp_path / "out" / "samples").iterdir()))
-    assert done.err.startswith(f"{count} pages of samples, 7 plots as SVG")
+    assert done.err.startswith(f"{count} pages of samples, 7 plots as SVG and PNG\n")
     done = awb("report", run.path, tmp_path)
     assert done.code == 2 and "--output is missing" in done.only_complaint
     for words in ((tmp_path / "nothing",), (tmp_path / "nothing", "-o", tmp_path / "a" / "b")):

@@ -25,8 +25,8 @@ def report(
 ) -> None:  # fmt: skip
     """Make pages of runs that open from a disk and ask no network; a report that is there already is replaced.
 
-    An overview with plots (SVG for papers; PNG too with the extra `charts`), a list of samples with filters and search,
-    and a page for each prediction. Several runs have a page above them. No model is asked.
+    An overview with plots (SVG and PNG for papers), a list of samples with filters and search, and a page for each
+    prediction. Several runs have a page above them. No model is asked.
     """
     import sys
 
@@ -43,10 +43,8 @@ def report(
             typer.echo(f"\rPages: {done} of {total}{chr(10) if done == total else ''}", err=True, nl=False)
 
     built = build_report(runs, output or runs[0] / "report", data, told)
-    pictures = "SVG and PNG" if built.pictures else "SVG (PNG: pip install 'agentworldbench[charts]')"
     for one in built.reports:
         name = f"{one.run}: " if len(runs) > 1 else ""
-        typer.echo(
-            printable(f"{name}{one.pages} pages of samples, {len(one.plots)} plots as {pictures}"), err=True
-        )
+        told_of = f"{name}{one.pages} pages of samples, {len(one.plots)} plots as SVG and PNG"
+        typer.echo(printable(told_of), err=True)
     typer.echo(printable(str(built.index)))

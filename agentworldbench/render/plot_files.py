@@ -1,16 +1,15 @@
-"""A plot as files of its own for papers: SVG, and PNG where vl-convert is installed.
+"""A plot as files of its own for papers: SVG, and PNG at three times its size.
 
-In: a `Plot`. Out: SVG text that needs no page (the light colours of the page's style sheets stand in it), and PNG at
-three times its size. PNG comes from the extra `charts` (vl-convert-python, 84 MB installed), which nothing else needs.
+In: a `Plot`. Out: its wide drawing as the text of an SVG file, which needs no page (the light colours of the page's style sheets
+stand in it), and as PNG. Both say the font that the texts were measured with; it comes with vl-convert.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.util import find_spec
 
-from agentworldbench.render.plots import Plot
+from agentworldbench.render.drawing import FONT, Plot
 from agentworldbench.render.shell import SHELL
 
 _VARIABLE = re.compile(r"(--[\w-]+): (?:light-dark\(([^,()]+), [^()]+\)|([^;]+));")
@@ -21,21 +20,19 @@ SCALE = 3
 
 def svg_file(plot: Plot) -> str:
     """The plot as the text of an SVG file, on white."""
-    height = round(plot.height, 1)
-    size = f' xmlns="http://www.w3.org/2000/svg" width="600" height="{height}"'
-    body = str(plot.markup(size))
-    style = f'<style>{_light()}</style><rect width="600" height="{height}" fill="#ffffff"/>'
-    start = body.index(">") + 1
-    return f"{body[:start]}{style}{body[start:]}\n"
+    from markupsafe import Markup
 
-
-def can_make_png() -> bool:
-    """Whether what makes PNG is installed."""
-    return find_spec("vl_convert") is not None
+    drawn = plot.wide
+    body = Markup(_USE.sub(lambda use: _light()[use[1]], drawn.body))
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:g} {1:g}" width="{0:g}" height="{1:g}" role="img"'
+        ' aria-label="{2}" font-family="{3}, Arial, Helvetica, sans-serif" font-size="12">'
+        '<rect width="{0:g}" height="{1:g}" fill="#ffffff"/>{4}</svg>\n'
+    ).format(drawn.width, drawn.height, plot.said, FONT, body)
 
 
 def png_file(plot: Plot) -> bytes:
-    """The plot as a PNG file; only where `can_make_png`."""
+    """The plot as a PNG file."""
     import vl_convert
 
     made: bytes = vl_convert.svg_to_png(svg_file(plot), scale=SCALE)
@@ -43,9 +40,7 @@ def png_file(plot: Plot) -> bytes:
 
 
 @cache
-def _light() -> str:
-    """The style sheet of plots with the light colours in place of variables."""
+def _light() -> dict[str, str]:
+    """The variables of the page's style sheets as they are in light colours."""
     known = (SHELL / "shell.css").read_text("utf-8") + (SHELL / "plots.css").read_text("utf-8")
-    values = {name: light or plain for name, light, plain in _VARIABLE.findall(known)}
-    rules = (SHELL / "plots.css").read_text("utf-8").partition("}\n")[2]
-    return _USE.sub(lambda use: values[use[1]], rules).replace("min-width: 460px; ", "")
+    return {name: light or plain for name, light, plain in _VARIABLE.findall(known)}

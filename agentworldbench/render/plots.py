@@ -1,27 +1,44 @@
-"""Plots of a run as SVG: intervals by row, a grid of numbers, trends, distributions, bubbles, stacked bars.
+"""Plots of a run: intervals by row, a grid of numbers, trends, distributions, bubbles, stacked bars.
 
-In: names and numbers. Out: a `Plot`: markup that takes its colours from the page's style sheet, so it follows light and
-dark, and the same as a file of its own for papers (`plot_files.py`). Scores run from 0 to 100 on every axis. All texts are
-escaped; each mark tells its numbers in a `<title>`, and the plot has a label for those who do not see it.
+In: names and numbers. Out: a `Plot`: `drawing.py` makes it of an Altair chart, `plot_parts.py` has what charts share. Scores
+run from 0 to 100 on every axis. Names are values that a chart looks up by number, never a part of its expressions. Each
+mark tells its numbers, and each series has a form beside its colour.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, log10, sqrt
-from typing import TYPE_CHECKING, Final
+from typing import Any
 
+from agentworldbench.render.drawing import (
+    CARD,
+    COLOURS,
+    NARROW,
+    SOFT,
+    STRONG_LINE,
+    Plot,
+    Specification,
+    plot,
+)
+from agentworldbench.render.plot_parts import (
+    TICKS,
+    Values,
+    chart_of,
+    colour,
+    framed,
+    hundred,
+    line_above_last,
+    line_data,
+    named_rows,
+    numbered,
+    scores_axis,
+    shape,
+    short,
+    upwards_axis,
+    with_whiskers,
+)
 from agentworldbench.render.sample import shown
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-WIDTH: Final = 600
-"""Of every plot, in its own units; a letter is about 12 of them high."""
-_CHARACTER: Final = 6.7
-_LEGEND: Final = 26
-_TICKS: Final = (0, 25, 50, 75, 100)
 
 
 @dataclass(frozen=True)
@@ -48,193 +65,270 @@ class Series:
     values: tuple[Value | None, ...]
 
 
-@dataclass(frozen=True)
-class Plot:
-    """A drawing: `name` is that of its files, `body` what stands between the SVG's tags."""
-
-    name: str
-    title: str
-    note: str
-    height: float
-    body: Markup
-
-    def markup(self, extra: str = "") -> Markup:
-        """The SVG; `extra` are attributes of ours for its tag."""
-        from markupsafe import Markup
-
-        return Markup(
-            '<svg class="plot" viewBox="0 0 {} {}" role="img" aria-label="{}"' + extra + ">{}</svg>"
-        ).format(WIDTH, round(self.height, 1), f"{self.title}. {self.note}", self.body)
-
-
 def intervals(name: str, title: str, note: str, rows: Sequence[str], series: Sequence[Series]) -> Plot:
-    """A row for each name, in it a mark with its interval for each series; from 0 to 100."""
-    left = _room(rows)
-    step = 13 * len(series) + 12
-    top = _LEGEND + 6
-    bottom = top + step * len(rows)
+    """A row for each name, in it a mark with its interval for each series, and the number; from 0 to 100.
 
-    def x(value: float) -> float:
-        return left + max(0.0, min(100.0, value)) / 100 * (WIDTH - left - 24)
+    The last of several rows stands apart: it is what the others come to.
+    """
+    import altair as alt
 
-    parts = [*_legend([one.name for one in series], left)]
-    parts += [_path("grid", f"M{x(tick):.1f} {top}V{bottom}") for tick in _TICKS]
-    parts += [_text("mid soft", x(tick), bottom + 16, str(tick)) for tick in _TICKS]
-    for row, label in enumerate(rows):
-        middle = top + step * (row + 0.5)
-        parts.append(_text("end", left - 10, middle + 4, _short(label)))
-        for number, one in enumerate(series):
-            if (value := one.values[row]) is None:
-                continue
-            y = middle + 13 * (number - (len(series) - 1) / 2)
-            whisker = (
-                ""
-                if value.low is None or value.high is None
-                else f"M{x(value.low):.1f} {y:.1f}H{x(value.high):.1f}"
-            )
-            parts.append(_marked(number, value, x(value.value), y, whisker, f"{label}, {one.name}"))
-    return _plot(name, title, note, bottom + 24, parts)
+    marks, names = list(_marks(rows, series)), [one.name for one in series]
+    step = 13 * len(series) + 13
+
+    def chart(width: int) -> Specification:
+        base = chart_of("marks").encode(
+            y=named_rows(rows), yOffset=alt.YOffset("series:O", scale=numbered(series))
+        )
+        x = alt.X("value:Q", scale=hundred(), axis=scores_axis(), title="Score")
+        layers = [
+            line_above_last(rows, step),
+            *with_whiskers(
+                base, colour(names), shape(names), {"x": x}, {"x": alt.X("low:Q"), "x2": alt.X2("high:Q")}
+            ),
+            base.mark_text(align="right", dx=40, fontSize=11, color=SOFT, aria=False).encode(
+                x=alt.value("width"), text=alt.Text("number:N")
+            ),
+        ]
+        data = {"marks": marks, "line": line_data(rows)}
+        return framed(layers, width, step * len(rows), data, rows=rows, series=names)
+
+    return plot(name, title, note, chart)
 
 
 def grid(
     name: str, title: str, note: str, rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float | None]]
 ) -> Plot:  # fmt: skip
-    """Numbers from 0 to 100 in cells, the darker the higher."""
-    left, top, high = _room(rows), 30, 27
-    wide = (WIDTH - left) / len(columns)
-    parts = [_text("mid soft", left + wide * (at + 0.5), 18, column) for at, column in enumerate(columns)]
-    for row, label in enumerate(rows):
-        y = top + high * row
-        parts.append(_text("end", left - 10, y + 17, _short(label)))
-        for at, value in enumerate(values[row]):
-            shade = "none" if value is None else f"h{min(9, int(value // 10))}"
-            parts.append(
-                _format(
-                    '<g class="cell {}"><rect x="{}" y="{}" width="{}" height="{}" rx="3"/><text class="mid" x="{}" y="{}">{}</text></g>',
-                    shade, round(left + wide * at + 1, 1), y, round(wide - 2, 1), high - 2,
-                    round(left + wide * (at + 0.5), 1), y + 17, "–" if value is None else f"{value:.1f}",
-                )
-            )  # fmt: skip
-    return _plot(name, title, note, top + high * len(rows) + 4, parts)
+    """Numbers from 0 to 100 in cells, the darker the higher; the last of several rows stands apart."""
+    import altair as alt
+
+    cells = [
+        {"at": at, "column": column, "value": value, "number": "–" if value is None else f"{value:.1f}"}
+        for at, row in enumerate(values)
+        for column, value in enumerate(row)
+    ]
+
+    def chart(width: int) -> Specification:
+        turned = {"labelAngle": -40, "labelAlign": "left"} if width == NARROW else {}
+        axis = alt.Axis(orient="top", labelExpr="columns[datum.value]", **turned)
+        base = chart_of("cells").encode(
+            y=named_rows(rows), x=alt.X("column:O", scale=numbered(columns), axis=axis, title=None)
+        )
+        layers = [
+            base.mark_rect(width={"band": 0.97}, height={"band": 0.92}, cornerRadius=3, aria=False).encode(
+                color=alt.value(COLOURS[0]),
+                fillOpacity=alt.FillOpacity("value:Q", scale=hundred(range=[0.04, 0.5]), legend=None),
+            ),
+            base.mark_text(fontSize=10.5 if turned else 12, aria=False).encode(text=alt.Text("number:N")),
+            line_above_last(rows, 28),
+        ]
+        ends = columns if turned else []
+        data = {"cells": cells, "line": line_data(rows)}
+        return framed(layers, width, 28 * len(rows), data, rows=rows, columns=columns, ends=ends)
+
+    return plot(name, title, note, chart)
 
 
 def trend(
     name: str, title: str, note: str, across: str, bins: Sequence[str], series: Sequence[Series]
 ) -> Plot:
-    """Means with intervals along bins that have an order."""
-    left, top, bottom = 44, _LEGEND + 10, 236
+    """Means with intervals along bins that have an order; each series is named at its end."""
+    import altair as alt
 
-    def y(value: float) -> float:
-        return bottom - max(0.0, min(100.0, value)) / 100 * (bottom - top)
+    marks, names = list(_marks(bins, series)), [short(one.name) for one in series]
+    counts = [
+        max((value.samples or 0 for one in series if (value := one.values[at])), default=0)
+        for at in range(len(bins))
+    ]
+    labels = [[label, f"n {count}" if count else "–"] for label, count in zip(bins, counts, strict=True)]
+    ends = list(_ends(series))
 
-    wide = (WIDTH - left - 10) / len(bins)
-    parts = [*_legend([one.name for one in series], left), *_scores_axis(left, y)]
-    for at, label in enumerate(bins):
-        middle = left + wide * (at + 0.5)
-        parts.append(_text("mid soft", middle, bottom + 18, label))
-        counts = [value.samples for one in series if (value := one.values[at]) and value.samples]
-        parts.append(_text("mid soft small", middle, bottom + 33, f"n {max(counts)}" if counts else "–"))
-    parts.append(_text("mid soft", left + (WIDTH - left) / 2, bottom + 52, across))
-    for number, one in enumerate(series):
-        shift = 9 * (number - (len(series) - 1) / 2)
-        places = [
-            (left + wide * (at + 0.5) + shift, value, bins[at])
-            for at, value in enumerate(one.values)
-            if value
+    def chart(width: int) -> Specification:
+        # Marks of a bin stand beside each other, so that their intervals can be told apart.
+        narrow = width == NARROW
+        shift = 9 * len(bins) / (width - (45 if narrow else 130))
+        placed = [one | {"x": one["at"] + (one["series"] - (len(series) - 1) / 2) * shift} for one in marks]
+        axis = alt.Axis(values=[*range(len(bins))], labelExpr="bins[datum.value]", labelLineHeight=15,
+                        labelFontSize=10 if narrow else 12)  # fmt: skip
+        x = alt.X("x:Q", scale=alt.Scale(domain=[-0.5, len(bins) - 0.5]), axis=axis, title=shown(across))
+        y = alt.Y("value:Q", scale=hundred(), axis=upwards_axis("Score", values=TICKS))
+        base = chart_of("marks").encode(x=x)
+        end = chart_of("ends").encode(x=alt.value("width"), y=alt.Y("value:Q"))
+        # Where there is no room beside the chart, the names stand above it.
+        hues = colour(names, "" if narrow else None, offset=30)
+        whisker = {"y": alt.Y("low:Q"), "y2": alt.Y2("high:Q")}
+        layers = [
+            base.mark_line(strokeWidth=1.5, opacity=0.6, aria=False).encode(y=y, color=hues),
+            *with_whiskers(base, hues, shape(names, "" if narrow else None, offset=30), {"y": y}, whisker),
         ]
-        path = "".join(
-            f"{'L' if n else 'M'}{x:.1f} {y(value.value):.1f}" for n, (x, value, _) in enumerate(places)
-        )
-        parts.append(_path(f"line s{number}", path))
-        for x, value, label in places:
-            whisker = (
-                ""
-                if value.low is None or value.high is None
-                else f"M{x:.1f} {y(value.low):.1f}V{y(value.high):.1f}"
-            )
-            parts.append(_marked(number, value, x, y(value.value), whisker, f"{label}, {one.name}"))
-    return _plot(name, title, note, bottom + 60, parts)
+        if narrow:
+            return framed(layers, width, 190, {"marks": placed}, series=names, bins=labels)
+        layers += [
+            end.mark_point(filled=True, size=60, opacity=1, xOffset=8, aria=False).encode(
+                color=hues, shape=shape(names, None)
+            ),
+            end.mark_text(align="left", dx=17, aria=False).encode(text=alt.Text("name:N")),
+        ]
+        return framed(layers, width, 190, {"marks": placed, "ends": ends}, ends=names, bins=labels)
+
+    return plot(name, title, note, chart)
 
 
 def distribution(
     name: str, title: str, note: str, across: str, series: Sequence[tuple[str, Sequence[int]]]
 ) -> Plot:
     """How many samples have which score: counts in equal bins from 0 to 100, the series side by side."""
-    left, top, bottom = 44, _LEGEND + 10, 236
-    bins = max(len(counts) for _, counts in series)
-    most = max(1, *(count for _, counts in series for count in counts))
-    unit = _nice(most)
-    high = unit * ceil(most / unit)
-    wide = (WIDTH - left - 10) / bins
-    parts = [*_legend([label for label, _ in series], left)]
-    for value in range(0, high + 1, unit):
-        y = bottom - value / high * (bottom - top)
-        parts += [
-            _path("grid", f"M{left} {y:.1f}H{WIDTH - 10}"),
-            _text("end soft", left - 8, y + 4, str(value)),
-        ]
-    for at in range(bins + 1):
-        parts.append(_text("mid soft", left + wide * at, bottom + 18, str(round(100 / bins * at))))
-    parts.append(_text("mid soft", left + (WIDTH - left) / 2, bottom + 38, across))
-    bar = (wide - 8) / len(series)
-    for number, (label, counts) in enumerate(series):
-        for at, count in enumerate(counts):
-            size = count / high * (bottom - top)
-            said = f"{label}, {100 / bins * at:.0f} to {100 / bins * (at + 1):.0f}: {count}"
-            parts.append(
-                _bar(number, left + wide * at + 4 + bar * number, bottom - size, bar - 1, size, said)
+    import altair as alt
+
+    names = [label for label, _ in series]
+    size = 100 / max(len(counts) for _, counts in series)
+    room = size * 0.86 / len(series)
+    bars: Values = [
+        {
+            "series": number,
+            "count": count,
+            "from": at * size + size * 0.07 + room * number + 0.15,
+            "to": at * size + size * 0.07 + room * (number + 1) - 0.15,
+            "said": shown(f"{label}, {at * size:.0f} to {(at + 1) * size:.0f}: {count}"),
+        }
+        for number, (label, counts) in enumerate(series)
+        for at, count in enumerate(counts)
+    ]
+    most = max(4, *(bar["count"] for bar in bars))  # an axis of whole numbers has four
+
+    def chart(width: int) -> Specification:
+        every = 20 if width == NARROW else 10
+        x = alt.X("from:Q", scale=hundred(), axis=scores_axis(every, grid=False), title=shown(across))
+        axis = upwards_axis("Predictions", tickCount=4, tickMinStep=1, format=",d")
+        layer = (
+            chart_of("bars")
+            .mark_rect(cornerRadiusTopLeft=1, cornerRadiusTopRight=1)
+            .encode(
+                x=x,
+                x2=alt.X2("to:Q"),
+                y=alt.Y("count:Q", scale=alt.Scale(domain=[0, most], nice=4), axis=axis),
+                y2=alt.datum(0),
+                color=colour(names, "square", offset=30),
+                description=alt.Description("said:N"),
             )
-    return _plot(name, title, note, bottom + 46, parts)
+        )
+        return framed([layer], width, 180, {"bars": bars}, series=names)
+
+    return plot(name, title, note, chart)
 
 
 def bubbles(
     name: str, title: str, note: str, across: str, upwards: str, places: Sequence[tuple[float, float, int]]
 ) -> Plot:
     """How many samples stand where on two scales from 0 to 100: the area of a bubble is their number."""
-    left, top, bottom = 44, 26, 326
-    right = WIDTH - 14
+    import altair as alt
 
-    def x(value: float) -> float:
-        return left + 14 + value / 100 * (right - left - 28)
-
-    def y(value: float) -> float:
-        return bottom - 14 - value / 100 * (bottom - top - 28)
-
-    parts = [_text("soft", 2, 12, upwards), *_scores_axis(left, y)]
-    parts += [_path("grid", f"M{x(tick):.1f} {top}V{bottom}") for tick in _TICKS]
-    parts += [_text("mid soft", x(tick), bottom + 18, str(tick)) for tick in _TICKS]
-    parts.append(_text("mid soft", (left + right) / 2, bottom + 38, across))
-    parts.append(_path("even", f"M{x(0):.1f} {y(0):.1f}L{x(100):.1f} {y(100):.1f}"))
+    marks: Values = [
+        {"x": one, "y": other, "count": count,
+         "said": shown(f"{across} about {one:.0f}, {upwards.lower()} about {other:.0f}: {count}")}
+        for one, other, count in sorted(places, key=lambda place: -place[2])
+    ]  # fmt: skip
     most = max((count for *_, count in places), default=1)
-    for one, other, count in sorted(places, key=lambda place: -place[2]):
-        said = shown(f"{across} about {one:.0f}, {upwards.lower()} about {other:.0f}: {count}")
-        parts.append(
-            _format(
-                '<circle class="bubble" cx="{}" cy="{}" r="{}"><title>{}</title></circle>',
-                round(x(one), 1), round(y(other), 1), round(2 + 13 * sqrt(count / most), 1), said,
-            )
+    sizes = sorted({1, max(1, round(most / 4)), most})
+
+    def chart(width: int) -> Specification:
+        x = alt.X("x:Q", scale=hundred(padding=14), axis=scores_axis(), title=shown(across))
+        y = alt.Y("y:Q", scale=hundred(padding=14), axis=upwards_axis(upwards, values=TICKS))
+        beside = {"orient": "bottom", "columns": 3} if width == NARROW else {"orient": "right", "columns": 1}
+        legend = alt.Legend(
+            title="Predictions", values=sizes, format="d", offset=8, symbolType="circle", symbolFillColor=COLOURS[0],
+            symbolOpacity=0.55, **beside,
         )  # fmt: skip
-    return _plot(name, title, note, bottom + 46, parts)
+        data = {"marks": marks, "even": [{"x": 0, "y": 0, "x2": 100, "y2": 100}]}
+        layers = [
+            chart_of("even")
+            .mark_rule(strokeDash=[4, 4], color=STRONG_LINE, aria=False)
+            .encode(x=x, y=y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q")),
+            chart_of("marks")
+            .mark_point(filled=True, color=COLOURS[0], opacity=0.55)
+            .encode(
+                x=x,
+                y=y,
+                size=alt.Size("count:Q", scale=alt.Scale(domain=[0, most], range=[0, 800]), legend=legend),
+                description=alt.Description("said:N"),
+            ),
+        ]
+        return framed(layers, width, 260 if width == NARROW else 360, data, ends=["Predictions"])
+
+    return plot(name, title, note, chart)
 
 
 def stacked(
     name: str, title: str, note: str, unit: str, rows: Sequence[str], series: Sequence[tuple[str, Sequence[float]]]
 ) -> Plot:  # fmt: skip
     """Amounts of several kinds in one bar for each row, with the sum behind it."""
-    left, top, step = _room(rows), _LEGEND + 4, 26
-    sums = [sum(values[row] for _, values in series) for row in range(len(rows))]
-    scale = (WIDTH - left - 78) / (max(sums, default=0) or 1)
-    parts = [*_legend([label for label, _ in series], left)]
-    for row, label in enumerate(rows):
-        y = top + step * row
-        parts.append(_text("end", left - 10, y + 15, _short(label)))
-        x = float(left)
+    import altair as alt
+
+    names = [label for label, _ in series]
+    bars: Values = []
+    sums: Values = []
+    for at, row in enumerate(rows):
+        start = 0.0
         for number, (kind, values) in enumerate(series):
-            size = values[row] * scale
-            parts.append(_bar(number, x, y + 3, size, 17, f"{label}, {kind}: {_amount(values[row])} {unit}"))
-            x += size
-        parts.append(_text("soft", x + 6, y + 15, f"{_amount(sums[row])}"))
-    return _plot(name, title, note, top + step * len(rows) + 6, parts)
+            said = shown(f"{row}, {kind}: {_amount(values[at])} {unit}")
+            bars.append({"at": at, "series": number, "from": start, "to": start + values[at], "said": said})
+            start += values[at]
+        sums.append({"at": at, "to": start, "sum": _amount(start)})
+    most = max((one["to"] for one in sums), default=0) or 1
+
+    def chart(width: int) -> Specification:
+        x = alt.X("from:Q", scale=alt.Scale(domain=[0, most]), axis=None)
+        layers = [
+            chart_of("bars")
+            .mark_bar(height={"band": 0.68}, stroke=CARD, strokeWidth=1)
+            .encode(
+                y=named_rows(rows, apart=False),
+                x=x,
+                x2=alt.X2("to:Q"),
+                color=colour(names, "square"),
+                description=alt.Description("said:N"),
+            ),
+            chart_of("sums")
+            .mark_text(align="left", dx=6, color=SOFT, aria=False)
+            .encode(y=named_rows(rows, apart=False), x=alt.X("to:Q", axis=None), text=alt.Text("sum:N")),
+        ]
+        ends = [one["sum"] for one in sums]
+        return framed(
+            layers, width, 26 * len(rows), {"bars": bars, "sums": sums}, rows=rows, series=names, ends=ends
+        )
+
+    return plot(name, title, note, chart)
+
+
+def _marks(places: Sequence[str], series: Sequence[Series]) -> Iterator[dict[str, Any]]:
+    """A mark for each value there is; `at` and `series` are the numbers of its place and its series."""
+    for number, one in enumerate(series):
+        for at, value in enumerate(one.values):
+            if value is not None:
+                known = value.low is not None and value.high is not None
+                low, high = (_held(value.low or 0), _held(value.high or 0)) if known else (None, None)
+                said = shown(f"{places[at]}, {one.name}: {value.said}")
+                yield {"at": at, "series": number, "value": _held(value.value), "low": low, "high": high,
+                       "number": f"{value.value:.1f}", "said": said}  # fmt: skip
+
+
+def _ends(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
+    """Where the name of each series stands: at its last value, and as far from the others as it is high."""
+    known = [
+        (last, number)
+        for number, one in enumerate(series)
+        if (last := next((_held(value.value) for value in reversed(one.values) if value), None)) is not None
+    ]
+    least, place = 8.0, -8.0
+    for left, (value, number) in zip(
+        range(len(known) - 1, -1, -1), sorted(known, key=lambda one: (one[0], -one[1])), strict=True
+    ):
+        place = min(max(value, place + least), 100 - least * left)
+        yield {"series": number, "value": place, "name": short(series[number].name)}
+
+
+def _held(value: float) -> float:
+    """A score on its axis."""
+    return max(0.0, min(100.0, value))
 
 
 def _amount(value: float) -> str:
@@ -243,86 +337,3 @@ def _amount(value: float) -> str:
     return (
         f"{value / 1_000:.1f} k" if value >= 10_000 else f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
     )
-
-
-def _nice(most: int) -> int:
-    """A step of 1, 2 or 5 times a power of ten that divides an axis into about four."""
-    rough = max(1.0, most / 4)
-    power = 10 ** int(log10(rough))
-    return int(next(step * power for step in (1, 2, 5, 10) if step * power >= rough))
-
-
-def _room(rows: Sequence[str]) -> int:
-    return round(min(150, max(70, 14 + _CHARACTER * max(len(_short(row)) for row in rows))))
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= 20 else label[:19] + "…"
-
-
-def _scores_axis(left: float, y: object) -> Iterator[Markup]:
-    assert callable(y)
-    for tick in _TICKS:
-        yield _path("grid", f"M{left} {y(tick):.1f}H{WIDTH - 10}")
-        yield _text("end soft", left - 8, y(tick) + 4, str(tick))
-
-
-def _legend(names: Sequence[str], left: float) -> Iterator[Markup]:
-    if len(names) == 1:
-        yield _text("soft", left, 14, names[0])
-        return
-    room = (WIDTH - left) / len(names)
-    x = left + 6
-    for number, name in enumerate(names):
-        most = max(6, int((room - 24) / _CHARACTER))
-        label = name if len(name) <= most else name[: most - 1] + "…"
-        yield _mark(number, x, 10)
-        yield _text("soft", x + 10, 14, label)
-        x += 30 + _CHARACTER * len(label)
-
-
-def _marked(number: int, value: Value, x: float, y: float, whisker: str, whose: str) -> Markup:
-    line = _path(f"whisker s{number}", whisker) if whisker else ""
-    return _format("<g><title>{}: {}</title>{}{}</g>", shown(whose), value.said, line, _mark(number, x, y))
-
-
-def _mark(number: int, x: float, y: float) -> Markup:
-    """A form for each colour, so that no one has to tell colours apart."""
-    x, y = round(x, 1), round(y, 1)
-    if number % 3 == 0:
-        return _format('<circle class="mark s{}" cx="{}" cy="{}" r="4.5"/>', number, x, y)
-    if number % 3 == 1:
-        return _format('<path class="mark s{}" d="M{} {}l5 5l-5 5l-5 -5z"/>', number, x, round(y - 5, 1))
-    return _format(
-        '<rect class="mark s{}" x="{}" y="{}" width="8" height="8"/>',
-        number,
-        round(x - 4, 1),
-        round(y - 4, 1),
-    )
-
-
-def _bar(number: int, x: float, y: float, wide: float, high: float, said: str) -> Markup:
-    return _format(
-        '<rect class="bar s{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>',
-        number, round(x, 1), round(y, 1), round(max(0.0, wide), 1), round(high, 1), shown(said),
-    )  # fmt: skip
-
-
-def _path(kind: str, path: str) -> Markup:
-    return _format('<path class="{}" d="{}"/>', kind, path)
-
-
-def _text(kind: str, x: float, y: float, text: str) -> Markup:
-    return _format('<text class="{}" x="{}" y="{}">{}</text>', kind, round(x, 1), round(y, 1), shown(text))
-
-
-def _format(template: str, *values: object) -> Markup:
-    from markupsafe import Markup
-
-    return Markup(template).format(*values)
-
-
-def _plot(name: str, title: str, note: str, height: float, parts: Sequence[Markup]) -> Plot:
-    from markupsafe import Markup
-
-    return Plot(name, shown(title), shown(note), height, Markup("").join(parts))

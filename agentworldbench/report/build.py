@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agentworldbench.errors import ConfigError
-from agentworldbench.render.plot_files import can_make_png
 from agentworldbench.report.contents import Manifest, Reported
 from agentworldbench.report.folder import MANIFEST, replaced
 from agentworldbench.report.gather import open_run
@@ -26,11 +25,10 @@ Told = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Built:
-    """A finished report: its first page, what it holds, and whether plots stand there as PNG too."""
+    """A finished report: its first page, and what it holds."""
 
     index: Path
     reports: tuple[Reported, ...]
-    pictures: bool
 
 
 def build_report(
@@ -59,7 +57,7 @@ def build_report(
             reports=tuple(made),
         )
         (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    return Built(output / "index.html", tuple(made), can_make_png())
+    return Built(output / "index.html", tuple(made))
 
 
 def _folders(paths: Sequence[Path]) -> list[str]:

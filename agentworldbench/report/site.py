@@ -13,8 +13,8 @@ from typing import Final
 
 from agentworldbench.records import SampleRef
 from agentworldbench.render.conflicts import CANARY
-from agentworldbench.render.plot_files import can_make_png, png_file, svg_file
-from agentworldbench.render.plots import Plot
+from agentworldbench.render.drawing import Plot
+from agentworldbench.render.plot_files import png_file, svg_file
 from agentworldbench.render.shell import Site
 from agentworldbench.report.contents import Line, Neighbour, Reported
 from agentworldbench.report.figures import plots
@@ -118,13 +118,11 @@ class _Builder:
     def _pictures(self, drawn: Sequence[Plot]) -> None:
         for plot in drawn:
             self._write(f"{PLOTS}/{plot.name}.svg", svg_file(plot))
-            if can_make_png():
-                (self.folder / PLOTS / f"{plot.name}.png").write_bytes(png_file(plot))
+            (self.folder / PLOTS / f"{plot.name}.png").write_bytes(png_file(plot))
 
     def _pages(self, lines: Sequence[Line], drawn: Sequence[Plot]) -> None:
         model = self.opened.results.model
-        kinds = ("svg", "png") if can_make_png() else ("svg",)
-        first = overview(self.opened, lines, drawn, kinds)
+        first = overview(self.opened, lines, drawn)
         self._write("summary.md", summary(first))
         self._write("index.html", self._page("overview", f"Report of {model}", view=first, model=model))
         self._write("list.js", list_script(self.opened, lines, self.actions))
