@@ -37,10 +37,10 @@ SHAPES: Final = ("circle", "diamond", "square", "triangle-up")
 _ELEMENTS: Final = {"g", "path", "line", "rect", "text", "tspan"}
 _PLACES: Final = {"d", "transform", "x", "y", "x2", "y2", "dy", "width", "height"}
 _COLOURED: Final = {"fill", "stroke"}
-_LOOKS: Final = _COLOURED | {
-    "fill-opacity", "opacity", "stroke-width", "stroke-dasharray", "stroke-linecap", "font-size",
-    "font-weight", "text-anchor",
+_INHERITED: Final = _COLOURED | {
+    "fill-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap", "font-size", "font-weight", "text-anchor",
 }  # fmt: skip
+_LOOKS: Final = _INHERITED | {"opacity"}
 _USUAL: Final = {
     ("opacity", "1"), ("fill-opacity", "1"), ("stroke-width", "1"), ("stroke-width", "0"), ("font-size", "12px"), ("font-weight", "normal"),
     ("text-anchor", "start"), ("transform", "translate(0,0)"), ("x2", "0"), ("y2", "0"),
@@ -124,6 +124,9 @@ def _kept(node: ElementTree.Element) -> Iterator[ElementTree.Element]:
         return
     children = [kept for child in node for kept in _kept(child)]
     attributes = dict(_attributes(node))
+    if kind == "g" and children:
+        attributes |= _lifted(children)
+        children = [one for child in children for one in (child if _plain(child) else [child])]
     if kind == "g" and not (attributes and children):
         yield from children
         return
@@ -134,6 +137,22 @@ def _kept(node: ElementTree.Element) -> Iterator[ElementTree.Element]:
         ElementTree.SubElement(made, "title").text = said
     made.extend(children)
     yield made
+
+
+def _lifted(children: list[ElementTree.Element]) -> dict[str, str]:
+    """What all children say alike, taken from them: they inherit it from their group."""
+    alike = {name: value for name, value in children[0].items() if name in _INHERITED}
+    for child in children:
+        alike = {name: value for name, value in alike.items() if child.get(name) == value}
+    for child in children:
+        for name in alike:
+            del child.attrib[name]
+    return alike
+
+
+def _plain(node: ElementTree.Element) -> bool:
+    """A group that says nothing, now that what its children had in common stands further up."""
+    return node.tag == "g" and not node.attrib
 
 
 def _unseen(node: ElementTree.Element) -> bool:

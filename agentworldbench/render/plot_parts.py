@@ -42,10 +42,12 @@ def framed(
     """
     import altair as alt
 
-    wide = _WIDER * _wide(names.get("series", ())) + 34
     left = 4 + (_WIDER - 1) * _wide(names.get("rows", ()))
     right = 8 + (_WIDER - 1) * _wide(names.get("ends", ()))
-    columns = max(1, int((width - _wide(names.get("rows", ())) - 20) / wide))
+    # A column of the legend is a symbol of 16, a name, and 24 to the next; it begins where the rows' names end.
+    columns = int(
+        (width - left - _wide(names.get("rows", ())) + 24) / (40 + _WIDER * _wide(names.get("series", ())))
+    )
     # What concerns the whole is put beside the layers: each method of a chart would copy all of them.
     chart: Specification = alt.layer(*layers).to_dict(validate=False)
     return chart | {
@@ -53,7 +55,7 @@ def framed(
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "padding": {"left": left, "right": right, "top": 4, "bottom": 2},
-        "config": {"legend": {"columns": columns}},
+        "config": {"legend": {"columns": max(1, columns)}},
         "params": [{"name": name, "value": _labels(some)} for name, some in names.items()],
         "datasets": data,
     }

@@ -16,7 +16,6 @@ from agentworldbench.render.drawing import (
     COLOURS,
     NARROW,
     SOFT,
-    STRONG_LINE,
     Plot,
     Specification,
     plot,
@@ -114,7 +113,7 @@ def grid(
             y=named_rows(rows), x=alt.X("column:O", scale=numbered(columns), axis=axis, title=None)
         )
         layers = [
-            base.mark_rect(width={"band": 0.97}, height={"band": 0.92}, cornerRadius=3, aria=False).encode(
+            base.mark_rect(width={"band": 0.97}, height={"band": 0.93}, aria=False).encode(
                 color=alt.value(COLOURS[0]),
                 fillOpacity=alt.FillOpacity("value:Q", scale=hundred(range=[0.04, 0.5]), legend=None),
             ),
@@ -201,7 +200,7 @@ def distribution(
         axis = upwards_axis("Predictions", tickCount=4, tickMinStep=1, format=",d")
         layer = (
             chart_of("bars")
-            .mark_rect(cornerRadiusTopLeft=1, cornerRadiusTopRight=1)
+            .mark_rect()
             .encode(
                 x=x,
                 x2=alt.X2("to:Q"),
@@ -224,7 +223,7 @@ def bubbles(
 
     marks: Values = [
         {"x": one, "y": other, "count": count,
-         "said": shown(f"{across} about {one:.0f}, {upwards.lower()} about {other:.0f}: {count}")}
+         "said": shown(f"{across} ~{one:.0f}, {upwards.lower()} ~{other:.0f}: {count}")}
         for one, other, count in sorted(places, key=lambda place: -place[2])
     ]  # fmt: skip
     most = max((count for *_, count in places), default=1)
@@ -241,10 +240,10 @@ def bubbles(
         data = {"marks": marks, "even": [{"x": 0, "y": 0, "x2": 100, "y2": 100}]}
         layers = [
             chart_of("even")
-            .mark_rule(strokeDash=[4, 4], color=STRONG_LINE, aria=False)
+            .mark_rule(strokeDash=[4, 4], color=SOFT, opacity=0.7, aria=False)
             .encode(x=x, y=y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q")),
             chart_of("marks")
-            .mark_point(filled=True, color=COLOURS[0], opacity=0.55)
+            .mark_point(filled=True, color=COLOURS[0], opacity=1, fillOpacity=0.55)
             .encode(
                 x=x,
                 y=y,
