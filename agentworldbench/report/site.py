@@ -24,6 +24,7 @@ from agentworldbench.report.lines import line_of, list_script, search_script, se
 from agentworldbench.report.names import SAMPLES, TRAJECTORIES, page_name
 from agentworldbench.report.overview import overview, summary
 from agentworldbench.report.views import sample_view
+from agentworldbench.report.wholes import TEXTS
 from agentworldbench.resources import asset
 from agentworldbench.stats.aggregate import by_domain
 
@@ -35,7 +36,7 @@ def write_report(opened: Opened, folder: Path, name: str, told: Callable[[int, i
 
     `told` takes how many predictions have their pages, and how many there are. Raises DataError where a row is not what it was.
     """
-    for below in (SAMPLES, TRAJECTORIES, PLOTS):
+    for below in (SAMPLES, TRAJECTORIES, TEXTS, PLOTS):
         (folder / below).mkdir(parents=True, exist_ok=True)
     return _Builder(opened, folder, told, above=name != ".").build(name)
 
@@ -91,6 +92,8 @@ class _Builder:
             name = page_name(item.ref.id, item.epoch)
             history = trajectory.add(item.sample, item.task)
             view = sample_view(self.opened, item, history, self._around(name), same if len(same) > 1 else [])
+            for file, text in view.files.items():
+                self._write(f"{TEXTS}/{file}", text)
             title = f"{item.ref.id} · {self.opened.results.model}"
             self._write(
                 f"{SAMPLES}/{name}.html",
