@@ -74,10 +74,10 @@ class Difference:
         return self.counts["same"] == len(self.rows) and not (self.predicted_left or self.real_left)
 
 
-def difference(predicted: str, real: str) -> Difference:
-    """Compare a prediction with the real observation."""
-    mine, mine_left = beginning(predicted, a_line=LINE_BYTES)
-    theirs, theirs_left = beginning(real, a_line=LINE_BYTES)
+def difference(predicted: str, real: str, most: int = MOST_BYTES) -> Difference:
+    """Compare a prediction with the real observation; of each, as much as takes `most` bytes of HTML."""
+    mine, mine_left = beginning(predicted, most, a_line=LINE_BYTES)
+    theirs, theirs_left = beginning(real, most, a_line=LINE_BYTES)
     found = _rows(mine.split("\n") if mine else [], theirs.split("\n") if theirs else [])
     rows = _with_far(list(_few_marks(found)))
     kinds: tuple[Kind, ...] = ("same", "changed", "predicted", "real")

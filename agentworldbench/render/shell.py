@@ -25,15 +25,19 @@ _OWN: Final = "'self' file:"
 """The site's own files. On a disk browsers do not agree on what `'self'` is; on a host nothing may load `file:` anyway."""
 
 
-def page(folder: Path, name: str, title: str, **values: Any) -> str:
-    """Render `<name>.html` of `folder` inside the shell, with `<name>.css` and `<name>.js` beside it.
+def page(folder: Path, name: str, title: str, styles: Sequence[str] = (), **values: Any) -> str:
+    """Render `<name>.html` of `folder` inside the shell, with `<name>.css` beside it, and `<name>.js` where there is one.
 
-    `values` are what the template asks for; a value that it asks for and does not get is an error.
+    `styles` names further styles of the shell; `values` are what the template asks for; a value that it asks for and does not get is an error.
     """
     from markupsafe import Markup
 
-    css = _read(SHELL / "shell.css") + _read(folder / f"{name}.css")
-    first, script = _read(SHELL / "theme.js"), _read(SHELL / "shell.js") + _read(folder / f"{name}.js")
+    css = "".join(map(_read, [*_sheets(styles), folder / f"{name}.css"]))
+    own = folder / f"{name}.js"
+    first, script = (
+        _read(SHELL / "theme.js"),
+        _read(SHELL / "shell.js") + (_read(own) if own.exists() else ""),
+    )
     parts = {"css": Markup(css), "first_script": Markup(first), "script": Markup(script)}
     policy = _policy(_hash(css), f"{_hash(first)} {_hash(script)}")
     return _rendered(_environment(folder), name, title, policy, parts | values)
@@ -48,9 +52,8 @@ class Site:
 
     def __init__(self, folder: Path, styles: Sequence[str] = ()) -> None:
         self._environment = _environment(folder)
-        sheets = [SHELL / "shell.css", *(SHELL / f"{name}.css" for name in styles), folder / "style.css"]
         self.files: dict[str, str] = {
-            "style.css": "".join(map(_read, sheets)),
+            "style.css": "".join(map(_read, [*_sheets(styles), folder / "style.css"])),
             "theme.js": _read(SHELL / "theme.js"),
             "script.js": _read(SHELL / "shell.js") + _read(folder / "script.js"),
         }
@@ -94,6 +97,11 @@ def _environment(folder: Path) -> Environment:
     )
     environment.filters["shown"] = shown
     return environment
+
+
+def _sheets(styles: Sequence[str]) -> list[Path]:
+    """The shell's own style sheet, and further ones by name."""
+    return [SHELL / f"{name}.css" for name in ("shell", *styles)]
 
 
 def _read(path: Path) -> str:

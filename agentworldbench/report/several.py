@@ -44,7 +44,7 @@ class _Side:
 
 def write_runs_page(folder: Path, runs: Sequence[tuple[str, Results]]) -> None:
     """Write the page and its files."""
-    site = Site(asset("reports", "templates"), ["plots"])
+    site = Site(asset("reports", "templates"), ["plots", "texts"])
     title = f"Reports of {len(runs)} runs"
     text = site.page("runs", title, groups=run_groups(runs), count=len(runs), note=PLUS_MINUS, canary=CANARY)
     for name, content in {"index.html": text, **site.files}.items():

@@ -53,7 +53,7 @@ class _Builder:
 
     def build(self, name: str) -> Reported:
         """Write everything."""
-        self._site = Site(asset("reports", "templates"), ["plots"])
+        self._site = Site(asset("reports", "templates"), ["plots", "texts"])
         self._order = [(ref, epoch) for ref in self._refs for epoch in range(1, self.opened.run.epochs + 1)]
         self._places = {page_name(ref.id, epoch): at for at, (ref, epoch) in enumerate(self._order)}
         trajectories = 0
