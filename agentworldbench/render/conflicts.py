@@ -18,7 +18,7 @@ from agentworldbench.render.diff import Difference, beginning, difference
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.sample import unfenced
 from agentworldbench.render.shell import page
-from agentworldbench.render.table import DASH, Table, percent, share
+from agentworldbench.render.table import DASH, Table, csv_cell, percent, share
 from agentworldbench.stats.conflicts import (
     DECISIVE,
     HIGH,
@@ -127,8 +127,8 @@ def csv_rows(judges: Sequence[JudgeConflicts], most: int | None = None) -> Itera
         for conflict in one.conflicts[:most]:
             score = conflict.rule_score
             numbers = (f"{conflict.factuality:g}", "" if score is None else repr(score), repr(conflict.gap))
-            place = (conflict.sample_id, conflict.domain, conflict.side)
-            yield (one.judge, one.digest, *place, *numbers, " ".join(conflict.wrong))
+            place = (csv_cell(conflict.sample_id), csv_cell(conflict.domain), conflict.side)
+            yield (csv_cell(one.judge), one.digest, *place, *numbers, " ".join(conflict.wrong))
 
 
 # --- the page ------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def html_bytes(text: str) -> int:
 
 def visible(text: str) -> str:
     """A text of several lines with control characters as pictures or escapes; line feeds and tabs stay."""
-    return "\n".join(map(shown, text.split("\n")))
+    return shown(text, kept="\t\n")
 
 
 def _rows(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Row]:

@@ -14,6 +14,8 @@ from agentworldbench.report.contents import File, Text
 
 TEXTS: Final = "texts"
 """The folder of these files in a report."""
+_UTF_8: Final = "\ufeff"
+"""By this mark browsers know the encoding of a text that comes from a disk."""
 
 
 class Wholes:
@@ -26,7 +28,7 @@ class Wholes:
     def file(self, text: str, what: str) -> File:
         """Keep a text as a file of its own; `what` is the part of its name that says which text of the page it is."""
         name = f"{self._page}.{what}.txt"
-        self.files[name] = visible(text)
+        self.files[name] = _UTF_8 + visible(text)
         return File(name, len(self.files[name].encode("utf-8", "replace")))
 
     def cut(self, text: str, most: int, what: str) -> Text:
