@@ -42,7 +42,7 @@ TEXTS = {
     f"{file}: {case['name']}": scrub(case["text"] * case.get("times", 1))
     for file in ("hostile", "odd")
     for case in yaml.safe_load((CASES / f"{file}.yaml").read_text(encoding="utf-8"))
-} | {"5 MB in one line": "<b>needle</b> " + '"\u202e<' * 1_700_000 + "the end"}
+} | {"5 MB in one line": "<b>needle</b> " + '"\u202e<' * 1_000_000 + "the end"}
 SHORT = {name: text for name, text in TEXTS.items() if len(text) < 5_000}
 SAID = [text for text in TEXTS.values() if len(text) < 400]
 MODEL = "=1+1|<script>alert(1)</script>`\x1b[31m\u202e{{ x }}]("
@@ -172,9 +172,10 @@ def test_the_summary_is_a_table_with_all_its_columns(report: Path) -> None:
     text = (report / "summary.md").read_text(encoding="utf-8")
     assert unfit(text) == set()
     html = MarkdownIt("commonmark").enable("table").render(text)
-    rows = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)
-    assert len({len(re.findall("<t[dh]", row)) for row in rows}) == 1 and len(rows) == 5
-    assert not re.search(r"<(script|a |img|details)", html)
+    tables = re.findall(r"<table>(.*?)</table>", html, re.DOTALL)
+    rows = [re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL) for table in tables]
+    assert [{len(re.findall("<t[dh]", row)) for row in some} for some in rows] == [{4}, {7}]
+    assert not re.search(r"<(script|a |img)", html) and html.count("<details>") == 1
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html, "shown as it is written"
 
 
@@ -238,18 +239,19 @@ def test_the_leaderboard_shows_a_name_as_text() -> None:
 
 @pytest.mark.browser
 @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not installed")
-@pytest.mark.parametrize("width", [375, 1280])
-def test_in_a_browser_nothing_runs_and_everything_fits(report: Path, width: int) -> None:
-    with Chromium(width=width) as browser:
+def test_in_a_browser_nothing_runs_and_everything_fits(report: Path) -> None:
+    with Chromium() as browser:
         for name, sample_id in SAMPLES.items():
             path = report / "samples" / f"{page_name(sample_id)}.html"
             browser.open(path.as_uri())
             assert browser.value("document.title").startswith(sample_id), name
-            assert browser.value(FITS), name
+            for width in (375, 1280):
+                browser.resize(width)
+                assert browser.value(FITS), name
             assert browser.value(
                 "[document.images.length, document.querySelectorAll('svg:not(.share)').length]"
             ) == [0, 0]
-        text = report / "texts" / f"{page_name(SAMPLES['5 MB in one line'])}.reply.txt"
+        text = report / "texts" / f"{page_name(SAMPLES['hostile: many short lines'])}.reply.txt"
         browser.open(text.as_uri())
         assert browser.value("[document.contentType, document.characterSet]") == ["text/plain", "UTF-8"]
         assert browser.console == []

@@ -283,9 +283,10 @@ def test_the_summary_is_the_overview_in_markdown(run: Run, report: Path) -> None
     text = (report / "summary.md").read_text()
     assert run.results is not None
     judge = run.results.judges[0]
-    assert text.startswith("# openai-api/world\n")
-    assert f"**Judge openai-api/judge: {points(judge.macro_floor['total'])}**" in text
-    assert text.count("\n| ") == 2 + 2 + 1, "two domains, two averages, one head"
+    assert text.startswith("## openai-api/world\n")
+    assert f"| Judge openai-api/judge | **{points(judge.macro_floor['total'])}** |" in text
+    assert text.count("\n| ") == (1 + 2) + (1 + 2 + 2), "judge and rules; two domains, two averages"
+    assert "not the benchmark" in text and text.rstrip().endswith("</details>")
     assert len(text.splitlines()) < 60
 
 

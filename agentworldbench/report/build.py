@@ -35,10 +35,15 @@ class Built:
 
 
 def build_report(
-    paths: Sequence[Path], output: Path, data: str | None = None, told: Told = lambda done, total: None
+    paths: Sequence[Path],
+    output: Path,
+    data: str | None = None,
+    told: Told = lambda done, total: None,
+    remark: str = "",
 ) -> Built:
     """Make the report of one run or of several in the folder `output`, in place of an older report there.
 
+    `remark` is a sentence of its maker that stands at the head of every page about a run.
     Raises ConfigError where a run has no results or is named twice, or `output` is not a report, DataError where the
     data are not those of a run, StoreError where the disk refuses.
     """
@@ -50,7 +55,7 @@ def build_report(
         for path, name in zip(paths, _folders(paths), strict=True):
             opened = open_run(path, data)
             below = folder if name == "." else folder / name
-            made.append(write_report(opened, below, name, told))
+            made.append(write_report(opened, below, name, told, remark))
             seen.append((name, opened.results))
         if len(paths) > 1:
             write_runs_page(folder, seen)

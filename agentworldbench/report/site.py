@@ -31,14 +31,16 @@ from agentworldbench.stats.aggregate import by_domain
 PLOTS: Final = "plots"
 
 
-def write_report(opened: Opened, folder: Path, name: str, told: Callable[[int, int], None]) -> Reported:
+def write_report(
+    opened: Opened, folder: Path, name: str, told: Callable[[int, int], None], remark: str = ""
+) -> Reported:
     """Write all pages of a run into a folder that is its own; `name` is what the manifest calls the folder.
 
     `told` takes how many predictions have their pages, and how many there are. Raises DataError where a row is not what it was.
     """
     for below in (SAMPLES, TRAJECTORIES, TEXTS, PLOTS):
         (folder / below).mkdir(parents=True, exist_ok=True)
-    return _Builder(opened, folder, told, above=name != ".").build(name)
+    return _Builder(opened, folder, told, above=name != ".", remark=remark).build(name)
 
 
 @dataclass
@@ -48,6 +50,8 @@ class _Builder:
     told: Callable[[int, int], None]
     above: bool
     """Whether the page of several runs stands above."""
+    remark: str = ""
+    """Of the report's maker, for the head of every page."""
     lines: dict[str, Line] = field(default_factory=dict)
     actions: dict[str, str] = field(default_factory=dict)
 
@@ -128,7 +132,7 @@ class _Builder:
         model = self.opened.results.model
         kinds = ("svg", "png") if can_make_png() else ("svg",)
         first = overview(self.opened, lines, drawn, kinds)
-        self._write("summary.md", summary(first))
+        self._write("summary.md", summary(first, self.remark))
         self._write("index.html", self._page("overview", f"Report of {model}", view=first, model=model))
         self._write("list.js", list_script(self.opened, lines, self.actions))
         self._write("samples.html", self._page("list", f"Samples of {model}", model=model, count=len(lines)))
@@ -136,7 +140,9 @@ class _Builder:
             self._write(name, text)
 
     def _page(self, name: str, title: str, root: str = "", **values: object) -> str:
-        return self._site.page(name, title, root, canary=CANARY, above=self.above, **values)
+        return self._site.page(
+            name, title, root, canary=CANARY, above=self.above, remark=self.remark, **values
+        )
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8", errors="replace", newline="\n")
