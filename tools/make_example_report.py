@@ -22,8 +22,8 @@ from tools.damage import scenes
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "reports" / "example"
 REMARK: Final = (
-    "An example made by a script: no model was asked and no judge, so its numbers say nothing about any. The samples are "
-    "some of the bundled data (mini), which are not the benchmark."
+    "An example made by a script: no model was asked and no judge, so its numbers say nothing about any. The samples are of "
+    "the bundled data (mini), which are not the benchmark."
 )
 DOMAINS: Final = ("mcp", "terminal", "web")
 MOMENT: Final = "2026-01-01T12:00:00Z"
