@@ -324,6 +324,8 @@ def test_the_command(awb: HereAwb, run: Run, tmp_path: Path) -> None:
     assert (done.code, done.out) == (0, f"{tmp_path / 'out' / 'index.html'}\n")
     count = len(list((tmp_path / "out" / "samples").iterdir()))
     assert done.err.startswith(f"{count} pages of samples, 7 plots as SVG")
+    size = sum(path.stat().st_size for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert done.err.endswith(f"{size / 1e6:,.1f} MB\n")
     done = awb("report", run.path, tmp_path)
     assert done.code == 2 and "--output is missing" in done.only_complaint
     for words in ((tmp_path / "nothing",), (tmp_path / "nothing", "-o", tmp_path / "a" / "b")):

@@ -53,4 +53,5 @@ def report(
         typer.echo(
             printable(f"{name}{one.pages} pages of samples, {len(one.plots)} plots as {pictures}"), err=True
         )
+    typer.echo(f"{built.size / 1e6:,.1f} MB", err=True)
     typer.echo(printable(str(built.index)))

@@ -24,6 +24,8 @@ SHELL: Final = Path(__file__).parent / "shell"
 _OWN: Final = "'self' file:"
 """The site's own files. On a disk browsers do not agree on what `'self'` is; on a host nothing may load `file:` anyway."""
 
+_IN_SCRIPTS: Final = {ord(char): f"\\u{ord(char):04x}" for char in "&<>\u2028\u2029"}
+
 
 def page(folder: Path, name: str, title: str, styles: Sequence[str] = (), **values: Any) -> str:
     """Render `<name>.html` of `folder` inside the shell, with `<name>.css` beside it, and `<name>.js` where there is one.
@@ -77,12 +79,17 @@ def _policy(styles: str, scripts: str) -> str:
     )
 
 
+def script_json(value: Any) -> str:
+    """A value as JSON that can stand in any script: no text in it can end the element, begin a comment or break a line."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(_IN_SCRIPTS)
+
+
 def embedded_json(value: Any) -> Any:
-    """A value as JSON that can stand in a `<script type="application/json">`: no text in it can end the element."""
+    """`script_json` for a `<script type="application/json">` of a template."""
     from markupsafe import Markup
 
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    return Markup(script_json(value))
 
 
 def _environment(folder: Path) -> Environment:

@@ -27,11 +27,12 @@ Told = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Built:
-    """A finished report: its first page, what it holds, and whether plots stand there as PNG too."""
+    """A finished report: its first page, what it holds, whether plots stand there as PNG too, and bytes of all files."""
 
     index: Path
     reports: tuple[Reported, ...]
     pictures: bool
+    size: int
 
 
 def build_report(
@@ -65,7 +66,8 @@ def build_report(
             reports=tuple(made),
         )
         (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    return Built(output / "index.html", tuple(made), can_make_png())
+    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    return Built(output / "index.html", tuple(made), can_make_png(), size)
 
 
 def _folders(paths: Sequence[Path]) -> list[str]:
