@@ -9,10 +9,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -23,19 +21,21 @@ import yaml
 from agentworldbench.config import make_config
 from agentworldbench.conflicts import RunConflicts, find_conflicts
 from agentworldbench.records import DIMENSIONS, SampleMetrics
-from agentworldbench.render.conflicts import CANARY, MOST, conflicts_page
+from agentworldbench.render.conflicts import CANARY, MOST_BYTES, conflicts_page
+from agentworldbench.render.diff import visible
 from agentworldbench.run import Run, evaluate, judge_run
 from agentworldbench.stats.conflicts import DECISIVE, Compared, Conflict, compare, rate
 from agentworldbench.task import METRIC_NAMES
 from tests.helpers.awb_command import HereAwb
+from tests.helpers.chromium import CHROMIUM, Chromium
 from tests.helpers.official_folder import make_official_folder
 from tests.helpers.own_prompts import use_prompts
+from tests.helpers.report_pages import AXE, Page, axe
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, hash_scores, verdict_text
 from tests.helpers.whole_runs import kind_of_call, options
 from tests.test_metrics import made
 
 CASES = yaml.safe_load((Path(__file__).parent / "cases" / "conflicts" / "sides.yaml").read_text("utf-8"))
-CHROMIUM = Path("/usr/bin/chromium")
 HOSTILE = (
     "</pre></article><script>document.title = 'broken'</script><img src=x onerror=\"document.title='broken'\">\n"
     "{{ 7 * 7 }} {% for x in y %} &lt;b&gt; \x00\x1b[31m \u202egnp.exe \"'`\n"
@@ -99,7 +99,7 @@ def script(call: ChatCall) -> Reply:
     """The world answers what would break a page, cuts some answers off, and some judges fail."""
     kind = kind_of_call(call)
     if call.model == "world":
-        text = HOSTILE + "x" * (MOST + 5 if kind == 5 else 0)
+        text = HOSTILE + "x" * (MOST_BYTES + 5 if kind == 5 else 0)
         return Reply(content=f"<predicted_observation>{text}</predicted_observation>" if kind else None)
     if kind == 1:
         return Reply(content="no verdict")
@@ -158,7 +158,7 @@ def test_the_texts_of_a_conflict_are_what_the_judge_saw(found: RunConflicts) -> 
         evidence = found.evidence(one, 3)
         assert [some.conflict for some in evidence] == list(one.conflicts[:3])
         for some in evidence:
-            assert some.prediction.removesuffix("x" * (MOST + 5)).rstrip("\n") == shown
+            assert some.prediction.removesuffix("x" * (MOST_BYTES + 5)).rstrip("\n") == shown
             assert some.reference and some.action
             assert set(some.scores) <= set(DIMENSIONS)
             assert some.scores["factuality"] == some.conflict.factuality
@@ -212,108 +212,64 @@ def test_refused(awb: HereAwb, run: Run, tmp_path: Path) -> None:
 # --- the page ------------------------------------------------------------------------------------
 
 
-class Page(HTMLParser):
-    """Tags, attributes and the texts of `pre` elements."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.pre: list[str] = []
-        self._inside = 0
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag == "pre":
-            self.pre.append("")
-        self._inside += tag == "pre"
-        if tag == "span" and self._inside and self.pre[-1]:
-            self.pre[-1] += "\n"
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside -= tag == "pre"
-
-    def handle_data(self, data: str) -> None:
-        if self._inside:
-            self.pre[-1] += data
-
-
 @pytest.fixture(scope="module")
-def page(found: RunConflicts) -> str:
-    return conflicts_page(
-        "openai-api/world", "folder", [(one, found.evidence(one, 4)) for one in found.judges]
-    )
+def page(found: RunConflicts, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    judges = [(one, found.evidence(one, 4)) for one in found.judges]
+    path = tmp_path_factory.mktemp("page") / "conflicts.html"
+    path.write_text(conflicts_page("openai-api/world", "folder", judges), encoding="utf-8")
+    return path
 
 
-def test_what_models_wrote_stays_text(page: str) -> None:
-    parsed = Page(page)
-    assert {"script", "img", "link", "iframe", "b"} & set(parsed.tags) == {"b"}
-    names = {name for name, _ in parsed.attributes}
-    assert names <= {"lang", "charset", "name", "content", "http-equiv", "class", "id", "href"}
-    links = [value or "" for name, value in parsed.attributes if name == "href"]
-    anchors = [value for name, value in parsed.attributes if name == "id"]
-    assert links and all(link.startswith("#") for link in links)
-    assert {link.removeprefix("#") for link in links} == set(anchors)
+def test_what_models_wrote_stays_text(page: Path) -> None:
+    """The page is one of the shell's: two scripts and a style, named by hash, and nothing else may load."""
+    parsed, text = Page(page), page.read_text(encoding="utf-8")
+    assert [len(parsed.all(tag)) for tag in ("script", "style", "img", "iframe")] == [2, 1, 0, 0]
+    meta = {one.get("http-equiv") or one.get("name"): str(one.get("content")) for one in parsed.all("meta")}
+    assert meta["robots"] == "noindex, nofollow, noarchive" and meta["canary"] == CANARY in parsed.text
+    policy = meta["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-") and policy.count("sha256-") == 3
+    assert "unsafe" not in policy
+    for _, attributes in parsed.elements:
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+    links = {str(one["href"]) for one in parsed.all("a")} - {"#main"}
+    anchors = [str(one["id"]) for _, one in parsed.elements if "id" in one]
+    assert links and links <= {f"#{name}" for name in anchors}
     assert len(anchors) == len(set(anchors))
-    shown = (
-        HOSTILE.rstrip("\n").replace("\x00", "\u2400").replace("\x1b", "\u241b").replace("\u202e", "\\u202e")
-    )
-    assert any(text.strip("\n") == shown for text in parsed.pre)
-    assert not any(ord(char) < 32 and char != "\n" and char != "\t" for char in page)
-    assert "default-src 'none'" in page
-    assert {("name", "robots"), ("content", "noindex, nofollow, noarchive"), ("content", CANARY)} <= set(
-        parsed.attributes
-    )
-    assert "prefers-color-scheme: dark" in page
-    assert "7 * 7" in page
+    for line in visible(HOSTILE).rstrip("\n").split("\n"):
+        assert line in parsed.text
+    assert not any(ord(char) < 32 and char not in "\n\t" for char in text)
+    assert "\u202e" not in text
 
 
 def test_a_long_text_is_cut_and_says_so(found: RunConflicts) -> None:
     one = found.judges[0]
     (evidence, *_) = found.evidence(one, 1)
     long = replace(
-        evidence, prediction="y" * (MOST + 1234), reference="same\n  \nonly here", action="```\ngo\n```"
+        evidence,
+        prediction="y" * 5_000_000,
+        reference="same\n  \nonly here",
+        action="```\ngo\n```",
+        reply="z" * 21_234,
     )
     text = conflicts_page("m", "d", [(one, [long])])
-    assert "… 1234 more characters" in text
-    assert "y" * MOST in text and "y" * (MOST + 1) not in text
-    parsed = Page(text)
-    assert parsed.pre[0].strip("\n") == "go", "the fence around an action is no part of it"
-    assert text.count('class="alone"') == 3
+    assert "1,234 more characters are not shown" in text
+    assert "more characters of the prediction and 0 of what came" in text
+    assert ">go</pre>" in text, "the fence around an action is no part of it"
+    assert len(text) < 100_000
 
 
 @pytest.mark.browser
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [375, 1280])
-def test_in_a_browser_it_fits_and_runs_nothing(page: str, tmp_path: Path, width: int) -> None:
-    """The page stands in a frame of that width; the frame's owner says how wide it became and what it is called."""
-    if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is not installed")
-    frame = json.dumps(page).replace("</", "<\\/")
-    owner = tmp_path / "owner.html"
-    owner.write_text(
-        f"<!DOCTYPE html><meta charset=utf-8><iframe width={width} height=800></iframe><script>"
-        f"const frame = document.querySelector('iframe'); frame.srcdoc = {frame};"
-        "frame.onload = () => { const inner = frame.contentDocument;"
-        "document.title = [inner.documentElement.scrollWidth <= inner.documentElement.clientWidth, inner.title, "
-        "inner.querySelectorAll('article').length, inner.scripts.length].join('|'); }</script>",
-        encoding="utf-8",
-    )
-    flags = (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-sync",
-    )
-    quiet = ("--disable-background-networking", "--disable-component-update", "--virtual-time-budget=2000")
-    done = subprocess.run(
-        [CHROMIUM, *flags, *quiet, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", owner.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=90,
-    )
-    assert "<title>true|Conflicts of judge and rules: openai-api/world|8|0</title>" in done.stdout
+@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not installed")
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_in_a_browser_it_fits_and_runs_nothing(page: Path, colours: str) -> None:
+    with Chromium(dark=colours == "dark") as browser:
+        for width in (320, 375, 1280):
+            browser.resize(width)
+            browser.open(page.as_uri())
+            assert browser.value("document.documentElement.scrollWidth <= innerWidth")
+            assert browser.value("document.title") == "Conflicts of judge and rules: openai-api/world"
+            assert browser.value("[document.images.length, document.scripts.length]") == [0, 2]
+            if AXE.exists():
+                assert axe(browser) == []
+        assert browser.console == []
+        assert set(browser.requests) == {page.as_uri()}

@@ -192,6 +192,32 @@ def test_a_hostile_name_is_text(browser: Chromium) -> None:
     assert browser.value("document.title").startswith("</script></title><img")
 
 
+ADDRESSES = ("javascript:document.title='x'", " JaVaScRiPt:alert(1)", "data:text/html,<script>1</script>", "//evil.invalid",
+             "https:evil.invalid", "vbscript:x", "https://example.invalid/a")  # fmt: skip
+
+
+def test_only_web_addresses_become_links(browser: Chromium, tmp_path: Path) -> None:
+    """Public report RP-06."""
+    known = load_entries()[0]
+    assert known.source is not None
+    made = [
+        known.model_copy(update={"slug": f"s{n}", "source": known.source.model_copy(update={"url": url})})
+        for n, url in enumerate(ADDRESSES)
+    ]
+    path = tmp_path / "links.html"
+    path.write_text(page_text(made), encoding="utf-8")
+    browser.open(path.as_uri())
+    found = set()
+    for one in made:
+        browser.value(f"location.hash = '#model={one.slug}'")
+        browser.value("new Promise(requestAnimationFrame)")
+        assert browser.value("document.getElementById('model-name').textContent") == known.model
+        links = "[...document.querySelectorAll('#model a[href]:not([href^=\"#\"])')].map((a) => [a.getAttribute('href'), a.rel])"
+        found |= {tuple(pair) for pair in browser.value(links)}
+    assert found == {(ADDRESSES[-1], "noopener noreferrer nofollow")}
+    browser.requests[:] = [one for one in browser.requests if not one.startswith(path.as_uri())]
+
+
 def test_light_and_dark_follow_the_system_and_the_button(browser: Chromium, address: str) -> None:
     colour = "getComputedStyle(document.body).backgroundColor"
     light = browser.value(colour)

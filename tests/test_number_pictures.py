@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.make_number_pictures import FOLDER, PICTURES
+from tools.make_readme_pictures import PICTURES as README_PICTURES
 from tools.svg_picture import COLOURS, WIDTH
 
 PAGE = FOLDER.parent / "numbers.md"
@@ -18,7 +19,9 @@ LETTER = 0.6
 
 
 def test_no_picture_is_without_its_tool() -> None:
-    assert {path.stem for path in FOLDER.iterdir()} == set(PICTURES)
+    assert {path.stem for path in FOLDER.glob("*.svg")} == set(PICTURES)
+    assert {path.name for path in FOLDER.glob("*.png")} == {f"{name}.png" for name in README_PICTURES}
+    assert {path.suffix for path in FOLDER.iterdir()} == {".svg", ".png"}
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -48,6 +51,16 @@ def test_a_picture_is_legible_and_says_what_it_shows(name: str) -> None:
 def test_a_picture_stands_on_the_page_with_its_alternative(name: str) -> None:
     (alternative,) = re.findall(rf"!\[([^\]]+)\]\(pictures/{name}\.svg\)", PAGE.read_text(encoding="utf-8"))
     assert len(alternative) > 60
+
+
+def test_pictures_of_the_readme_are_small_and_described() -> None:
+    readme = (FOLDER.parents[1] / "README.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"!\[([^\]]+)\]\(docs/pictures/([\w-]+)\.png\)", readme))
+    assert len(shown) >= 3 and set(shown.values()) <= set(README_PICTURES)
+    assert min(map(len, shown)) > 60, "what is seen, for those who do not see it"
+    for name in README_PICTURES:
+        content = (FOLDER / f"{name}.png").read_bytes()
+        assert content.startswith(b"\x89PNG") and len(content) < 150_000
 
 
 def brightness(colour: str) -> float:

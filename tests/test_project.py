@@ -114,7 +114,7 @@ def test_the_wheel_holds_what_is_no_code(wheel: Path) -> None:
     assert tops == {"agentworldbench", f"agentworldbench-{__version__}.dist-info"}
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
     assets = "agentworldbench/_assets"
-    for folder in ("tasks", "leaderboards", "reports"):
+    for folder in ("tasks", "leaderboards", "reports/templates"):
         stored = {str(path.relative_to(ROOT)) for path in committed() if path.is_relative_to(ROOT / folder)}
         assert stored
         assert {f"{assets}/{name}" for name in stored} <= names

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentworldbench.render.diff import MOST_BYTES, Piece, Row, beginning, difference, visible
-from agentworldbench.render.nodes import node_rows
+from agentworldbench.render.nodes import MOST_BYTES as NODES_BYTES
+from agentworldbench.render.nodes import ROW_BYTES, node_rows
+from agentworldbench.render.sample import shown
 from agentworldbench.scoring.metrics.ui_nodes import Node, Screen
 
 LINES = st.lists(st.text(alphabet="ab 1\t.\x1b漢\u202e", max_size=8), max_size=9)
@@ -90,7 +92,7 @@ def screen(*nodes: Node) -> Screen:
 def test_elements_of_two_screens() -> None:
     button, field, note = Node("button", "Save"), Node("textbox", "Name", "Ada"), Node("text", "Saved")
     before = screen(button, field)
-    found = node_rows(
+    found, left = node_rows(
         screen(button, Node("textbox", "Name", "Eve"), Node("link", "Help")),
         screen(button, field, note),
         before,
@@ -101,5 +103,14 @@ def test_elements_of_two_screens() -> None:
         ("missing", "text", "Saved", "", False),
         ("made up", "link", "", "Help", False),
     ]
-    many = screen(*(Node("text", str(n)) for n in range(2000)))
-    assert [row.kind for row in node_rows(many, screen(button, *many.nodes), None)] == ["missing"]
+    assert left == 0
+    many = screen(*(Node("text", str(n)) for n in range(1_999)))
+    found, left = node_rows(many, screen(button, *many.nodes), None)
+    assert ([row.kind for row in found], left) == (["missing"], 1_999), "those that differ come first"
+
+
+def test_elements_take_no_more_than_a_page_may_hold() -> None:
+    hostile = screen(*(Node("link", f"{n} " + '"\u202e' * 140) for n in range(9_000)))
+    found, left = node_rows(hostile, screen(Node("button", "Save")), None)
+    assert found[0].kind == "missing" and len(found) + left == 9_001
+    assert sum(len(escape(shown(row.predicted))) + ROW_BYTES for row in found) < NODES_BYTES

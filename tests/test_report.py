@@ -253,9 +253,10 @@ def test_the_summary_is_the_overview_in_markdown(run: Run, report: Path) -> None
     text = (report / "summary.md").read_text()
     assert run.results is not None
     judge = run.results.judges[0]
-    assert text.startswith("# openai-api/world\n")
-    assert f"**Judge openai-api/judge: {points(judge.macro_floor['total'])}**" in text
-    assert text.count("\n| ") == 2 + 2 + 1, "two domains, two averages, one head"
+    assert text.startswith("## openai-api/world\n")
+    assert f"| Judge openai-api/judge | **{points(judge.macro_floor['total'])}** |" in text
+    assert text.count("\n| ") == (1 + 2) + (1 + 2 + 2), "judge and rules; two domains, two averages"
+    assert "not the benchmark" in text and text.rstrip().endswith("</details>")
     assert len(text.splitlines()) < 60
 
 
@@ -293,6 +294,8 @@ def test_the_command(awb: HereAwb, run: Run, tmp_path: Path) -> None:
     assert (done.code, done.out) == (0, f"{tmp_path / 'out' / 'index.html'}\n")
     count = len(list((tmp_path / "out" / "samples").iterdir()))
     assert done.err.startswith(f"{count} pages of samples, 7 plots as SVG and PNG\n")
+    size = sum(path.stat().st_size for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert done.err.endswith(f"{size / 1e6:,.1f} MB\n")
     done = awb("report", run.path, tmp_path)
     assert done.code == 2 and "--output is missing" in done.only_complaint
     for words in ((tmp_path / "nothing",), (tmp_path / "nothing", "-o", tmp_path / "a" / "b")):

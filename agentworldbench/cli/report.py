@@ -21,6 +21,10 @@ def report(
         Path | None,
         typer.Option("--output", "-o", help="Folder of the report; default for one run: RUN/report.", metavar="DIR", show_default=False),
     ] = None,
+    remark: Annotated[
+        str,
+        typer.Option("--remark", help="A sentence of yours at the head of every page.", metavar="TEXT", show_default=False),
+    ] = "",
     data: MovedData = None,
 ) -> None:  # fmt: skip
     """Make pages of runs that open from a disk and ask no network; a report that is there already is replaced.
@@ -42,9 +46,10 @@ def report(
         if terminal and (done == total or done % 20 == 0):
             typer.echo(f"\rPages: {done} of {total}{chr(10) if done == total else ''}", err=True, nl=False)
 
-    built = build_report(runs, output or runs[0] / "report", data, told)
+    built = build_report(runs, output or runs[0] / "report", data, told, remark)
     for one in built.reports:
         name = f"{one.run}: " if len(runs) > 1 else ""
         told_of = f"{name}{one.pages} pages of samples, {len(one.plots)} plots as SVG and PNG"
         typer.echo(printable(told_of), err=True)
+    typer.echo(f"{built.size / 1e6:,.1f} MB", err=True)
     typer.echo(printable(str(built.index)))

@@ -15,7 +15,7 @@ from typing import Any, Final
 from agentworldbench.leaderboard.entries import Entry, grouped, ranks
 from agentworldbench.leaderboard.tables import domains_of, kind_name, leaderboard_tables
 from agentworldbench.records import DIMENSIONS
-from agentworldbench.render.table import printable
+from agentworldbench.render.table import csv_cell
 
 SCHEMA_FILE: Final = "entry.schema.json"
 README_FILE: Final = "README.md"
@@ -119,8 +119,7 @@ def _row(number: int, rank: int | None, entry: Entry, domains: Sequence[str]) ->
 
 
 def _csv_cell(value: object) -> object:
-    """Nothing where there is nothing. A spreadsheet would compute what begins like a formula: a quote keeps it text."""
+    """Nothing where there is nothing."""
     if isinstance(value, str):
-        text = printable(value)
-        return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) else text
+        return csv_cell(value)
     return "" if value is None else value

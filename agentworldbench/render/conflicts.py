@@ -1,23 +1,24 @@
 """Conflicts of judge and rules as tables, and as a page on which each can be read.
 
 In: `JudgeConflicts`, and `Evidence` for the conflicts that a page shows. Out: `Table`s, rows for CSV, HTML. The
-page is one file without scripts and asks no network. All texts in it come from models, judges and recorded
-environments: Jinja2 escapes them, control characters become pictures, and the page's own policy forbids scripts
-and requests. Of a long text the beginning is shown.
+page is one file in the shell of all pages and asks no network. All texts in it come from models, judges and recorded
+environments: Jinja2 escapes them, control characters become pictures, and the page's policy allows no script but the
+shell's. Of a long text the beginning is shown.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agentworldbench.records import DIMENSIONS
+from agentworldbench.render.diff import Difference, beginning, difference
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.sample import shown, unfenced
-from agentworldbench.render.table import DASH, Table, percent, share
+from agentworldbench.render.sample import unfenced
+from agentworldbench.render.shell import page
+from agentworldbench.render.table import DASH, Table, csv_cell, percent, share
 from agentworldbench.stats.conflicts import (
     DECISIVE,
     HIGH,
@@ -27,12 +28,11 @@ from agentworldbench.stats.conflicts import (
     ConflictRate,
     JudgeConflicts,
 )
-from agentworldbench.version import __version__
 
 CANARY: Final = "agentworldbench canary 663ab7e4-fbed-4ade-a871-538175c1ceac"
 """Stands on pages that hold benchmark text, so that it can be found in, and kept out of, training data."""
-MOST: Final = 20_000
-"""Characters of a text that a page shows."""
+MOST_BYTES: Final = 20_000
+"""Of HTML that one text takes on the page."""
 CSV_COLUMNS: Final = (
     "judge", "judge_digest", "sample_id", "domain", "side", "factuality", "rule_score", "gap", "wrong",
 )  # fmt: skip
@@ -127,23 +127,16 @@ def csv_rows(judges: Sequence[JudgeConflicts], most: int | None = None) -> Itera
         for conflict in one.conflicts[:most]:
             score = conflict.rule_score
             numbers = (f"{conflict.factuality:g}", "" if score is None else repr(score), repr(conflict.gap))
-            place = (conflict.sample_id, conflict.domain, conflict.side)
-            yield (one.judge, one.digest, *place, *numbers, " ".join(conflict.wrong))
+            place = (csv_cell(conflict.sample_id), csv_cell(conflict.domain), conflict.side)
+            yield (csv_cell(one.judge), one.digest, *place, *numbers, " ".join(conflict.wrong))
 
 
 # --- the page ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Line:
-    text: str
-    alone: bool
-    """Whether the other text of the pair does not hold this line."""
-
-
-@dataclass(frozen=True)
 class _Text:
-    lines: tuple[_Line, ...]
+    text: str
     left: int
     """Characters that are not shown."""
 
@@ -155,13 +148,14 @@ class _Card:
     domain: str
     wrong: str
     action: _Text
-    reference: _Text
-    prediction: _Text
+    difference: Difference
     reply: _Text | None
     said: tuple[tuple[str, str], ...]
-    scores: tuple[tuple[str, str], ...]
-    metrics: tuple[tuple[str, str, str, str], ...]
-    """Name, value, how it stands (wrong, right, or between), and why it is 0 where it could not be read."""
+    scores: tuple[tuple[str, str, str], ...]
+    metrics: tuple[tuple[str, str, str], ...]
+    """Name, value, and how it stands: wrong, right, or neither."""
+    reasons: tuple[tuple[str, str], ...]
+    """Metrics that could not be read, and why."""
 
 
 @dataclass(frozen=True)
@@ -174,12 +168,6 @@ class _Section:
 
 def conflicts_page(model: str, data: str, judges: Sequence[tuple[JudgeConflicts, Sequence[Evidence]]]) -> str:
     """One HTML page: for each judge the rates, then its conflicts with all that is needed to decide."""
-    from jinja2 import Environment, StrictUndefined
-
-    template = (Path(__file__).parent / "conflicts.html").read_text(encoding="utf-8")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     sections = [
         _Section(
             judge=one,
@@ -191,11 +179,14 @@ def conflicts_page(model: str, data: str, judges: Sequence[tuple[JudgeConflicts,
         )
         for number, (one, listed) in enumerate(judges, start=1)
     ]
-    return environment.from_string(template).render(
+    return page(
+        Path(__file__).parent / "conflicts_page",
+        "conflicts",
+        f"Conflicts of judge and rules: {model}",
+        styles=["texts"],
         canary=CANARY,
-        version=__version__,
-        model=shown(model),
-        data=shown(data),
+        model=model,
+        data=data,
         definition=definition(),
         sections=sections,
         dash=DASH,
@@ -204,44 +195,27 @@ def conflicts_page(model: str, data: str, judges: Sequence[tuple[JudgeConflicts,
 
 def _card(anchor: str, evidence: Evidence) -> _Card:
     conflict = evidence.conflict
-    reference, prediction = _pair(evidence.reference, evidence.prediction)
     return _Card(
         anchor=anchor,
         evidence=evidence,
         domain=domain_name(conflict.domain),
         wrong=wrong_words(conflict),
         action=_text(unfenced(evidence.action)),
-        reference=reference,
-        prediction=prediction,
+        difference=difference(evidence.prediction, evidence.reference, MOST_BYTES),
         reply=None if evidence.reply is None else _text(evidence.reply),
-        said=tuple((kind, shown(text[:MOST])) for kind, text in evidence.said),
+        said=tuple((kind, beginning(text, MOST_BYTES)[0]) for kind, text in evidence.said),
         scores=tuple(
-            (name, f"{evidence.scores[name]:g}" if name in evidence.scores else DASH) for name in DIMENSIONS
+            (name, f"{evidence.scores[name]:g}" if name in evidence.scores else DASH, "")
+            for name in DIMENSIONS
         ),
-        metrics=tuple(
-            (name, share(value), _stands(name, value), shown(evidence.reasons.get(name, "")))
-            for name, value in evidence.metrics.items()
-        ),
+        metrics=tuple((name, share(value), _stands(name, value)) for name, value in evidence.metrics.items()),
+        reasons=tuple((name, beginning(text, MOST_BYTES)[0]) for name, text in evidence.reasons.items()),
     )
 
 
 def _stands(name: str, value: float) -> str:
-    if name not in DECISIVE:
-        return "other"
-    return {0.0: "wrong", 1.0: "right"}.get(value, "between")
+    return {0.0: "wrong", 1.0: "right"}.get(value, "") if name in DECISIVE else ""
 
 
-def _pair(reference: str, prediction: str) -> tuple[_Text, _Text]:
-    """Two texts, with the lines marked that only one of them holds."""
-    return _text(reference, beside=prediction), _text(prediction, beside=reference)
-
-
-def _text(text: str, beside: str | None = None) -> _Text:
-    held = None if beside is None else Counter(line.rstrip() for line in beside.split("\n"))
-    lines = []
-    for line in text[:MOST].split("\n"):
-        word = line.rstrip()
-        lines.append(_Line(shown(line), alone=held is not None and bool(word) and not held[word]))
-        if held:
-            held[word] -= held[word] > 0
-    return _Text(tuple(lines), max(0, len(text) - MOST))
+def _text(text: str) -> _Text:
+    return _Text(*beginning(text, MOST_BYTES))

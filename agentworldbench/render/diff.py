@@ -2,8 +2,8 @@
 
 In: two texts. Out: a `Difference`. Lines are aligned by their longest common subsequence, lines between that resemble
 each other are put side by side, and words that differ in them are marked. Both texts are made visible first (control
-characters as pictures) and cut to what a page may hold; how much is left out is told. Time grows with the product of
-the lengths over 64, which the cuts bound.
+characters as pictures) and cut to what a page may hold; how much is left out is told. Time and memory grow with the
+product of the lengths over 64, which the cuts bound; of two lines too long even for that, ends are compared.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ from typing import Final, Literal
 from agentworldbench.render.sample import shown
 
 MOST_BYTES: Final = 60_000
-"""Of HTML that one of the two texts may take, without the marks."""
+"""Of HTML that one of the two texts may take with its lines, without the marks of words."""
 MOST_LINES: Final = 1_200
+LINE_BYTES: Final = 48
+"""Of HTML around a line."""
+MOST_MARKS: Final = 2_000
+"""Pieces of lines that are marked on a page; lines after them are marked whole."""
 NEAR: Final = 3
 """Equal lines that stay beside a difference when the others are hidden."""
 _ALIKE: Final = 0.5
@@ -29,6 +33,8 @@ _SHARED: Final = 0.3
 _MOST_PIECES: Final = 80
 """Of one line; with more of them the whole line is marked."""
 _MOST_PAIRS: Final = 2_500
+_MOST_WORDS: Final = 4_000_000
+"""Product of the numbers of words of two lines up to which every word is aligned (half a megabyte); 475 MB without it."""
 _TOKEN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]|[^\W\d_]+|\d+|\s+|.", re.DOTALL)
 """Words, numbers, white space, and single characters of all else, Chinese and Japanese ones too."""
 
@@ -68,27 +74,36 @@ class Difference:
         return self.counts["same"] == len(self.rows) and not (self.predicted_left or self.real_left)
 
 
-def difference(predicted: str, real: str) -> Difference:
-    """Compare a prediction with the real observation."""
-    mine, mine_left = beginning(predicted)
-    theirs, theirs_left = beginning(real)
-    rows = _with_far(list(_rows(mine.split("\n") if mine else [], theirs.split("\n") if theirs else [])))
+def difference(predicted: str, real: str, most: int = MOST_BYTES) -> Difference:
+    """Compare a prediction with the real observation; of each, as much as takes `most` bytes of HTML."""
+    mine, mine_left = beginning(predicted, most, a_line=LINE_BYTES)
+    theirs, theirs_left = beginning(real, most, a_line=LINE_BYTES)
+    found = _rows(mine.split("\n") if mine else [], theirs.split("\n") if theirs else [])
+    rows = _with_far(list(_few_marks(found)))
     kinds: tuple[Kind, ...] = ("same", "changed", "predicted", "real")
     counts: dict[Kind, int] = {kind: sum(row.kind == kind for row in rows) for kind in kinds}
     return Difference(tuple(rows), counts, mine_left, theirs_left)
 
 
-def beginning(text: str, most: int = MOST_BYTES, lines: int = MOST_LINES) -> tuple[str, int]:
-    """As much of a text as fits into `most` bytes of HTML and into `lines`, made visible; and how many characters are left."""
+def beginning(text: str, most: int = MOST_BYTES, lines: int = MOST_LINES, a_line: int = 0) -> tuple[str, int]:
+    """As much of a text as fits into `most` bytes of HTML and into `lines`, made visible; and how many characters are left.
+
+    `a_line`: bytes that a line takes beside its text.
+    """
     kept = "\n".join(text[:most].split("\n")[:lines])
-    while (size := len(escape(visible(kept)).encode("utf-8", "replace"))) > most:
+    while (size := html_bytes(visible(kept)) + a_line * (kept.count("\n") + 1)) > most:
         kept = kept[: int(len(kept) * most / size)]
     return visible(kept), len(text) - len(kept)
 
 
+def html_bytes(text: str) -> int:
+    """How many bytes a text takes in a page."""
+    return len(escape(text).encode("utf-8", "replace"))
+
+
 def visible(text: str) -> str:
     """A text of several lines with control characters as pictures or escapes; line feeds and tabs stay."""
-    return "\n".join(map(shown, text.split("\n")))
+    return shown(text, kept="\t\n")
 
 
 def _rows(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Row]:
@@ -103,6 +118,21 @@ def _rows(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Row]:
             yield Row("same", (Piece(line),), (Piece(line),))
         at = [op.src_end, op.dest_end]
     yield from _changed(mine[at[0] :], theirs[at[1] :])
+
+
+def _few_marks(rows: Iterator[Row]) -> Iterator[Row]:
+    """The rows, with whole lines marked once there are more pieces than a page may hold."""
+    left = MOST_MARKS
+    for row in rows:
+        left -= (len(row.predicted) + len(row.real)) if row.kind == "changed" else 0
+        if left >= 0 or row.kind != "changed":
+            yield row
+        else:
+            yield Row("changed", _whole(row.predicted), _whole(row.real))
+
+
+def _whole(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    return (Piece("".join(piece.text for piece in pieces), marked=True),)
 
 
 def _changed(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Row]:
@@ -148,14 +178,8 @@ def _pairs(mine: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
 
 def _words(mine: str, theirs: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     """The pieces of two lines; words that stand in one of them alone are marked."""
-    from rapidfuzz.distance import Indel
-
     whole = (Piece(mine, marked=True),), (Piece(theirs, marked=True),)
-    words, others = _TOKEN.findall(mine), _TOKEN.findall(theirs)
-    ops = [
-        (op.tag == "equal", words[op.src_start : op.src_end], others[op.dest_start : op.dest_end])
-        for op in Indel.opcodes(words, others)
-    ]
+    ops = list(_alignment(_TOKEN.findall(mine), _TOKEN.findall(theirs)))
     shared = sum(len("".join(some)) for equal, some, _ in ops if equal)
     if len(ops) > _MOST_PIECES or shared < _SHARED * max(len(mine), len(theirs)):
         return whole
@@ -168,6 +192,23 @@ def _words(mine: str, theirs: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]
         _joined((("".join(one), mark) for (_, one, _), mark in zip(ops, marks, strict=True))),
         _joined((("".join(other), mark) for (_, _, other), mark in zip(ops, marks, strict=True))),
     )
+
+
+def _alignment(words: list[str], others: list[str]) -> Iterator[tuple[bool, list[str], list[str]]]:
+    """Stretches of two lists of words, and whether they are equal; of very long lists the ends that both share."""
+    from rapidfuzz.distance import Indel
+
+    if len(words) * len(others) <= _MOST_WORDS:
+        for op in Indel.opcodes(words, others):
+            yield op.tag == "equal", words[op.src_start : op.src_end], others[op.dest_start : op.dest_end]
+        return
+    most = min(len(words), len(others))
+    head = next((at for at in range(most) if words[at] != others[at]), most)
+    tail = next((at for at in range(most - head) if words[-1 - at] != others[-1 - at]), most - head)
+    ends = len(words) - tail, len(others) - tail
+    yield True, words[:head], others[:head]
+    yield False, words[head : ends[0]], others[head : ends[1]]
+    yield True, words[ends[0] :], others[ends[1] :]
 
 
 def _joined(parts: Iterator[tuple[str, bool]]) -> tuple[Piece, ...]:

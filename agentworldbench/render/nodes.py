@@ -1,7 +1,7 @@
 """A predicted screen against the real one, element by element: what is right, wrong, missing, or made up.
 
-In: two screens as the metrics read them, and the one before the action. Out: rows in the order of the real screen. An
-element is the same when role, name, value and state are equal; a missing and a made-up one at the same place that share
+In: two screens as the metrics read them, and the one before the action. Out: rows in the order of the real screen, as many
+as a page may hold. An element is the same when role, name, value and state are equal; a missing and a made-up one at the same place that share
 role and name, or role and value, are one element that is `changed`.
 """
 
@@ -12,10 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from agentworldbench.render.diff import html_bytes
+from agentworldbench.render.sample import shown
 from agentworldbench.scoring.metrics.ui_nodes import Fact, Node, Screen
 
-MOST: Final = 600
-"""Rows that a page shows."""
+MOST_BYTES: Final = 60_000
+"""Of HTML that the rows of a page take."""
+ROW_BYTES: Final = 170
+"""Of HTML around a row."""
+MOST: Final = 2_000
+"""Elements of each screen that are looked at."""
 _LONGEST: Final = 300
 
 Kind = Literal["same", "changed", "missing", "made up"]
@@ -35,12 +41,16 @@ class NodeRow:
     stood: bool
 
 
-def node_rows(predicted: Screen, real: Screen, before: Screen | None) -> list[NodeRow]:
-    """Every element of both screens, at most `MOST`; those that differ first where there are more."""
+def node_rows(predicted: Screen, real: Screen, before: Screen | None) -> tuple[list[NodeRow], int]:
+    """The elements of both screens, and how many there is no room for; where not all have room, those that differ come first."""
     from rapidfuzz.distance import Indel
 
     earlier = Counter() if before is None else before.facts
-    mine, theirs = [_fact(node) for node in predicted.nodes], [_fact(node) for node in real.nodes]
+    mine, theirs = (
+        [_fact(node) for node in predicted.nodes[:MOST]],
+        [_fact(node) for node in real.nodes[:MOST]],
+    )
+    beyond = len(predicted.nodes) + len(real.nodes) - len(mine) - len(theirs)
     rows, at = list[NodeRow](), [0, 0]
     for op in Indel.opcodes(mine, theirs):
         if op.tag == "equal":
@@ -48,9 +58,21 @@ def node_rows(predicted: Screen, real: Screen, before: Screen | None) -> list[No
             rows += [_row("same", fact, fact, earlier) for fact in theirs[op.dest_start : op.dest_end]]
             at = [op.src_end, op.dest_end]
     rows += _differing(mine[at[0] :], theirs[at[1] :], earlier)
-    if len(rows) > MOST:
-        rows = [row for row in rows if row.kind != "same"]
-    return rows[:MOST]
+    kept = _with_room(rows)
+    if len(kept) < len(rows):
+        kept = _with_room([row for row in rows if row.kind != "same"])
+    return kept, len(rows) - len(kept) + beyond
+
+
+def _with_room(rows: Sequence[NodeRow]) -> list[NodeRow]:
+    """The first rows, as many as a page may hold."""
+    kept, left = list[NodeRow](), MOST_BYTES
+    for row in rows:
+        left -= ROW_BYTES + sum(html_bytes(shown(text)) for text in (row.role, row.real, row.predicted))
+        if left < 0:
+            break
+        kept.append(row)
+    return kept
 
 
 def _fact(node: Node) -> Fact:

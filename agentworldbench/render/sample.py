@@ -116,11 +116,12 @@ def _cut(line: str) -> str:
     return line if left <= 0 else f"{line[:LONGEST]}… ({left} more characters)"
 
 
-def shown(line: str) -> str:
-    """A line with its tabs, and control or unassigned characters as pictures (␛) or escapes."""
+def shown(line: str, kept: str = "\t") -> str:
+    """A line with its tabs, and control or unassigned characters as pictures (␛) or escapes; those of `kept` stay."""
     if line.isprintable():
         return line
-    return "".join(char if char.isprintable() or char == "\t" else _picture(char) for char in line)
+    odd = (char for char in set(line) if not (char.isprintable() or char in kept))
+    return line.translate({ord(char): _picture(char) for char in odd})
 
 
 def _picture(char: str) -> str:

@@ -24,16 +24,22 @@ SHELL: Final = Path(__file__).parent / "shell"
 _OWN: Final = "'self' file:"
 """The site's own files. On a disk browsers do not agree on what `'self'` is; on a host nothing may load `file:` anyway."""
 
+_IN_SCRIPTS: Final = {ord(char): f"\\u{ord(char):04x}" for char in "&<>\u2028\u2029"}
 
-def page(folder: Path, name: str, title: str, **values: Any) -> str:
-    """Render `<name>.html` of `folder` inside the shell, with `<name>.css` and `<name>.js` beside it.
 
-    `values` are what the template asks for; a value that it asks for and does not get is an error.
+def page(folder: Path, name: str, title: str, styles: Sequence[str] = (), **values: Any) -> str:
+    """Render `<name>.html` of `folder` inside the shell, with `<name>.css` beside it, and `<name>.js` where there is one.
+
+    `styles` names further styles of the shell; `values` are what the template asks for; a value that it asks for and does not get is an error.
     """
     from markupsafe import Markup
 
-    css = _read(SHELL / "shell.css") + _read(folder / f"{name}.css")
-    first, script = _read(SHELL / "theme.js"), _read(SHELL / "shell.js") + _read(folder / f"{name}.js")
+    css = "".join(map(_read, [*_sheets(styles), folder / f"{name}.css"]))
+    own = folder / f"{name}.js"
+    first, script = (
+        _read(SHELL / "theme.js"),
+        _read(SHELL / "shell.js") + (_read(own) if own.exists() else ""),
+    )
     parts = {"css": Markup(css), "first_script": Markup(first), "script": Markup(script)}
     policy = _policy(_hash(css), f"{_hash(first)} {_hash(script)}")
     return _rendered(_environment(folder), name, title, policy, parts | values)
@@ -48,9 +54,8 @@ class Site:
 
     def __init__(self, folder: Path, styles: Sequence[str] = ()) -> None:
         self._environment = _environment(folder)
-        sheets = [SHELL / "shell.css", *(SHELL / f"{name}.css" for name in styles), folder / "style.css"]
         self.files: dict[str, str] = {
-            "style.css": "".join(map(_read, sheets)),
+            "style.css": "".join(map(_read, [*_sheets(styles), folder / "style.css"])),
             "theme.js": _read(SHELL / "theme.js"),
             "script.js": _read(SHELL / "shell.js") + _read(folder / "script.js"),
         }
@@ -74,12 +79,17 @@ def _policy(styles: str, scripts: str) -> str:
     )
 
 
+def script_json(value: Any) -> str:
+    """A value as JSON that can stand in any script: no text in it can end the element, begin a comment or break a line."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(_IN_SCRIPTS)
+
+
 def embedded_json(value: Any) -> Any:
-    """A value as JSON that can stand in a `<script type="application/json">`: no text in it can end the element."""
+    """`script_json` for a `<script type="application/json">` of a template."""
     from markupsafe import Markup
 
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+    return Markup(script_json(value))
 
 
 def _environment(folder: Path) -> Environment:
@@ -94,6 +104,11 @@ def _environment(folder: Path) -> Environment:
     )
     environment.filters["shown"] = shown
     return environment
+
+
+def _sheets(styles: Sequence[str]) -> list[Path]:
+    """The shell's own style sheet, and further ones by name."""
+    return [SHELL / f"{name}.css" for name in ("shell", *styles)]
 
 
 def _read(path: Path) -> str:

@@ -16,6 +16,8 @@ DASH = "–"
 """Shown where a number is not available."""
 GAP = 2
 """Blanks between columns."""
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a formula begins with, in wide letters too."""
 FOLDED_WIDTH = 24
 """Least width of a column that may be wrapped."""
 
@@ -124,6 +126,12 @@ def markdown_cell(text: str) -> str:
     """Text that stays inside its cell and is shown literally."""
     escaped = re.sub(r"([\\|`*_<>\[\]])", r"\\\1", printable(" ".join(text.split("\n"))))
     return escaped.replace("&", "&amp;")
+
+
+def csv_cell(text: str) -> str:
+    """Text for a cell of CSV. A spreadsheet would compute what begins like a formula: a quote before it keeps it text."""
+    line = printable(text)
+    return f"'{line}" if line.lstrip().startswith(_FORMULA) else line
 
 
 def points(value: float | None) -> str:

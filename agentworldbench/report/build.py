@@ -25,17 +25,23 @@ Told = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Built:
-    """A finished report: its first page, and what it holds."""
+    """A finished report: its first page, what it holds, and the bytes of all files."""
 
     index: Path
     reports: tuple[Reported, ...]
+    size: int
 
 
 def build_report(
-    paths: Sequence[Path], output: Path, data: str | None = None, told: Told = lambda done, total: None
+    paths: Sequence[Path],
+    output: Path,
+    data: str | None = None,
+    told: Told = lambda done, total: None,
+    remark: str = "",
 ) -> Built:
     """Make the report of one run or of several in the folder `output`, in place of an older report there.
 
+    `remark` is a sentence of its maker that stands at the head of every page about a run.
     Raises ConfigError where a run has no results or is named twice, or `output` is not a report, DataError where the
     data are not those of a run, StoreError where the disk refuses.
     """
@@ -47,7 +53,7 @@ def build_report(
         for path, name in zip(paths, _folders(paths), strict=True):
             opened = open_run(path, data)
             below = folder if name == "." else folder / name
-            made.append(write_report(opened, below, name, told))
+            made.append(write_report(opened, below, name, told, remark))
             seen.append(Listed(name, path, opened.results))
         if len(paths) > 1:
             write_runs_page(folder, seen, data)
@@ -57,7 +63,8 @@ def build_report(
             reports=tuple(made),
         )
         (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    return Built(output / "index.html", tuple(made))
+    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    return Built(output / "index.html", tuple(made), size)
 
 
 def _folders(paths: Sequence[Path]) -> list[str]:

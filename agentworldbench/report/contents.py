@@ -63,6 +63,14 @@ class Manifest(Record):
 
 
 @dataclass(frozen=True)
+class File:
+    """A file with a whole text: its name in the folder `texts`, and its bytes."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Text:
     """As much of a text as its page holds, made visible, and how many characters of it are left out."""
 
@@ -72,6 +80,8 @@ class Text:
     """Whether the whole is a JSON object or list, which the page can fold."""
     ansi: bool = False
     """Whether it holds escape sequences of terminals, which the page can show as colours."""
+    file: File | None = None
+    """Where the whole stands, when something is left out."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +149,16 @@ class SampleView:
     difference: Difference | None
     taken_apart: bool
     """Whether both texts are JSON and are compared value by value."""
+    whole: tuple[tuple[str, File], ...]
+    """Files of the compared texts that are not shown whole, with what each is called."""
     ansi: bool
     reading: str
     """By which rules the prediction that is shown was read."""
     real: Text | None
     """What really came, where there is no prediction to compare it with."""
     nodes: tuple[NodeRow, ...]
+    nodes_left: int
+    """Elements that the page does not show."""
     verdicts: tuple[VerdictView, ...]
     metrics: tuple[MetricView, ...]
     raw: tuple[tuple[str, Text], ...]
@@ -153,6 +167,8 @@ class SampleView:
     after: Neighbour | None
     same_trajectory: tuple[Neighbour, ...]
     epochs: tuple[Neighbour, ...]
+    files: dict[str, str]
+    """Texts that stand beside the page, by name of file."""
 
 
 @dataclass(frozen=True)

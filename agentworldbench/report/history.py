@@ -6,13 +6,13 @@ loads the file when its reader asks for the history; the file only assigns JSON,
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from agentworldbench.prompts import action_text, predict_messages
 from agentworldbench.records import Sample
 from agentworldbench.render.diff import visible
 from agentworldbench.render.sample import unfenced
+from agentworldbench.render.shell import script_json
 from agentworldbench.report.contents import HistoryView
 from agentworldbench.report.names import trajectory_name
 from agentworldbench.task import Task
@@ -69,6 +69,4 @@ def _cut(text: str) -> str:
 
 def assigned(name: str, value: Any) -> str:
     """A script that gives `window.AWB` one member: JSON, in which no text can end a script or begin a comment."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    text = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    return f'"use strict";\n(window.AWB ??= {{}}).{name} = {text};\n'
+    return f'"use strict";\n(window.AWB ??= {{}}).{name} = {script_json(value)};\n'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from agentworldbench.prices import dollars
 from agentworldbench.protocol import PROTOCOLS
@@ -23,6 +24,10 @@ from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import JudgeResults, Scores
+
+NOT_THE_BENCHMARK: Final = (
+    "the bundled set, not the benchmark; its numbers do not compare with published ones"
+)
 
 
 def overview(opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot]) -> Overview:
@@ -42,19 +47,27 @@ def overview(opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot]) -> Ov
     )
 
 
-def summary(view: Overview) -> str:
-    """The first page as Markdown for notes and pull requests: headlines, warnings, facts, scores by domain."""
-    headlines = [
-        f"- **{_plain(one.name)}: {one.number}** ({one.interval}); {_plain(one.rests_on)}"
-        for one in view.headlines
-    ]
-    parts = [[f"# {_plain(view.model)}", "", _plain(view.scope)], headlines]
+def summary(view: Overview, remark: str = "") -> str:
+    """The first page as Markdown for notes, issues and pull requests: headlines, warnings, scores, and folded what they rest on."""
+    parts = [[f"## {_plain(view.model)}"]]
+    if remark:
+        parts.append([f"> {_plain(remark)}"])
+    parts.append([_plain(view.scope)])
+    rows = [(one.name, f"**{one.number}**", one.interval, one.rests_on) for one in view.headlines]
+    parts.append(
+        ["| Score | 0-100 | Interval | Rests on |", "|---|---:|---|---|"]
+        + [
+            f"| {_plain(name)} | {number} | {interval} | {_plain(about)} |"
+            for name, number, interval, about in rows
+        ]
+    )
     if view.warnings:
-        parts.append(
-            ["What may have changed the numbers:", "", *(f"- {_plain(one)}" for one in view.warnings)]
-        )
-    parts.append([f"- {_plain(name)}: {_plain(text)}" for name, text in view.facts])
+        parts.append(["**What may have changed the numbers**"])
+        parts.append([f"- {_plain(one)}" for one in view.warnings])
     parts += [[table.to_markdown().rstrip()] for table in view.scores]
+    parts.append(["<details><summary>How it was made</summary>"])
+    parts.append([f"- {_plain(name)}: {_plain(text)}" for name, text in view.facts])
+    parts.append(["</details>"])
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
@@ -101,7 +114,8 @@ def _facts(opened: Opened) -> Iterator[tuple[str, str]]:
     run, results = opened.run, opened.results
     data = results.predict.data
     asked = sum(results.predictions.samples.values())
-    yield "Data", " ".join(filter(None, (data.name, data.repository, data.revision)))
+    named = " ".join(filter(None, (data.name, data.repository, data.revision)))
+    yield "Data", f"{named}: {NOT_THE_BENCHMARK}" if data.name == "mini" else named
     yield (
         "Predictions",
         f"{sum(results.predictions.predicted.values()):,} of {asked:,}, coverage {_coverage(opened)}",

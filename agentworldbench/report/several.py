@@ -71,7 +71,7 @@ class _Side:
 
 def write_runs_page(folder: Path, runs: Sequence[Listed], data: str | None = None) -> None:
     """Write the page and its files; `data` says where the runs' data are now, when they have moved."""
-    site = Site(asset("reports", "templates"), ["plots"])
+    site = Site(asset("reports", "templates"), ["plots", "texts"])
     title = f"Reports of {len(runs)} runs"
     groups = run_groups(runs, data)
     text = site.page("runs", title, groups=groups, count=len(runs), note=PLUS_MINUS, canary=CANARY)

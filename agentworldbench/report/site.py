@@ -24,20 +24,23 @@ from agentworldbench.report.lines import line_of, list_script, search_script, se
 from agentworldbench.report.names import SAMPLES, TRAJECTORIES, page_name
 from agentworldbench.report.overview import overview, summary
 from agentworldbench.report.views import sample_view
+from agentworldbench.report.wholes import TEXTS
 from agentworldbench.resources import asset
 from agentworldbench.stats.aggregate import by_domain
 
 PLOTS: Final = "plots"
 
 
-def write_report(opened: Opened, folder: Path, name: str, told: Callable[[int, int], None]) -> Reported:
+def write_report(
+    opened: Opened, folder: Path, name: str, told: Callable[[int, int], None], remark: str = ""
+) -> Reported:
     """Write all pages of a run into a folder that is its own; `name` is what the manifest calls the folder.
 
     `told` takes how many predictions have their pages, and how many there are. Raises DataError where a row is not what it was.
     """
-    for below in (SAMPLES, TRAJECTORIES, PLOTS):
+    for below in (SAMPLES, TRAJECTORIES, TEXTS, PLOTS):
         (folder / below).mkdir(parents=True, exist_ok=True)
-    return _Builder(opened, folder, told, above=name != ".").build(name)
+    return _Builder(opened, folder, told, above=name != ".", remark=remark).build(name)
 
 
 @dataclass
@@ -47,12 +50,14 @@ class _Builder:
     told: Callable[[int, int], None]
     above: bool
     """Whether the page of several runs stands above."""
+    remark: str = ""
+    """Of the report's maker, for the head of every page."""
     lines: dict[str, Line] = field(default_factory=dict)
     actions: dict[str, str] = field(default_factory=dict)
 
     def build(self, name: str) -> Reported:
         """Write everything."""
-        self._site = Site(asset("reports", "templates"), ["plots"])
+        self._site = Site(asset("reports", "templates"), ["plots", "texts"])
         self._order = [(ref, epoch) for ref in self._refs for epoch in range(1, self.opened.run.epochs + 1)]
         self._places = {page_name(ref.id, epoch): at for at, (ref, epoch) in enumerate(self._order)}
         trajectories = 0
@@ -91,6 +96,8 @@ class _Builder:
             name = page_name(item.ref.id, item.epoch)
             history = trajectory.add(item.sample, item.task)
             view = sample_view(self.opened, item, history, self._around(name), same if len(same) > 1 else [])
+            for file, text in view.files.items():
+                self._write(f"{TEXTS}/{file}", text)
             title = f"{item.ref.id} · {self.opened.results.model}"
             self._write(
                 f"{SAMPLES}/{name}.html",
@@ -123,7 +130,7 @@ class _Builder:
     def _pages(self, lines: Sequence[Line], drawn: Sequence[Plot]) -> None:
         model = self.opened.results.model
         first = overview(self.opened, lines, drawn)
-        self._write("summary.md", summary(first))
+        self._write("summary.md", summary(first, self.remark))
         self._write("index.html", self._page("overview", f"Report of {model}", view=first, model=model))
         self._write("list.js", list_script(self.opened, lines, self.actions))
         self._write("samples.html", self._page("list", f"Samples of {model}", model=model, count=len(lines)))
@@ -131,7 +138,9 @@ class _Builder:
             self._write(name, text)
 
     def _page(self, name: str, title: str, root: str = "", **values: object) -> str:
-        return self._site.page(name, title, root, canary=CANARY, above=self.above, **values)
+        return self._site.page(
+            name, title, root, canary=CANARY, above=self.above, remark=self.remark, **values
+        )
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8", errors="replace", newline="\n")

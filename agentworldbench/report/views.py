@@ -1,12 +1,12 @@
 """The page of one prediction: everything about it that a person asks for, cut to what a page may weigh.
 
 In: an `Item`, its history and its neighbours. Out: a `SampleView` for the template. Texts are cut by the bytes that they
-take as HTML, so that a page stays under 300 KB whatever a model wrote; how much is left out is always told.
+take as HTML, so that a page stays under 300 KB whatever a model wrote; how much is left out is always told, and the
+whole stands in a file beside the page.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -14,26 +14,38 @@ from agentworldbench.prices import Price, dollars
 from agentworldbench.prompts import action_text, reference_observation
 from agentworldbench.records import DIMENSIONS, Asked, Prediction, Verdict
 from agentworldbench.render.decoded import decoded
-from agentworldbench.render.diff import beginning, difference
+from agentworldbench.render.diff import Difference, beginning, difference
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.nodes import NodeRow, node_rows
 from agentworldbench.render.sample import unfenced
 from agentworldbench.render.table import points
-from agentworldbench.report.contents import HistoryView, MetricView, Neighbour, SampleView, Text, VerdictView
+from agentworldbench.report.contents import (
+    File,
+    HistoryView,
+    MetricView,
+    Neighbour,
+    SampleView,
+    Text,
+    VerdictView,
+)
 from agentworldbench.report.gather import Given, Item, Opened
 from agentworldbench.report.names import page_name
+from agentworldbench.report.wholes import Wholes
 from agentworldbench.scoring.metrics import ui_tree
 from agentworldbench.scoring.metrics.facts import Facts, normalise
 from agentworldbench.stats.conflicts import DECISIVE
 from agentworldbench.stats.costs import charge
 
-ACTION_BYTES: Final = 16_000
-REPLY_BYTES: Final = 24_000
-REPLIES_BYTES: Final = 40_000
+ACTION_BYTES: Final = 12_000
+RAW_BYTES: Final = 24_000
+"""Of the model's reply, reasoning and refusal together."""
+REPLIES_BYTES: Final = 24_000
 """Of all judges' replies together."""
+SAID_BYTES: Final = 16_000
+"""Of all judges' sentences together."""
 REAL_BYTES: Final = 60_000
-SAID: Final = 600
-"""Characters of a judge's sentence."""
+MESSAGE_BYTES: Final = 1_500
+"""Of a line that a server or a metric wrote."""
 
 
 def sample_view(
@@ -50,6 +62,9 @@ def sample_view(
         (observation or "", real, False) if observation is None else _sides(observation, real)
     )
     prediction = item.prediction
+    wholes = Wholes(page_name(item.ref.id, item.epoch))
+    compared = None if observation is None else difference(mine, theirs)
+    nodes, nodes_left = _nodes(item)
     return SampleView(
         sample_id=item.ref.id,
         page=page_name(item.ref.id, item.epoch),
@@ -59,17 +74,19 @@ def sample_view(
         epoch=item.epoch,
         score=tuple(_top(opened, item)),
         failure=_failure(prediction),
-        action=cut(unfenced(action_text(item.sample.action, item.task)), ACTION_BYTES),
+        action=wholes.cut(unfenced(action_text(item.sample.action, item.task)), ACTION_BYTES, "action"),
         history=history,
-        difference=None if observation is None else difference(mine, theirs),
+        difference=compared,
         taken_apart=apart,
+        whole=tuple(_whole(compared, observation or "", real, wholes)),
         ansi="\x1b[" in mine or "\x1b[" in theirs,
         reading=reading,
-        real=cut(real, REAL_BYTES) if observation is None else None,
-        nodes=tuple(_nodes(item)),
-        verdicts=tuple(_verdicts(opened, item)),
+        real=wholes.cut(real, REAL_BYTES, "came") if observation is None else None,
+        nodes=tuple(nodes),
+        nodes_left=nodes_left,
+        verdicts=tuple(_verdicts(opened, item, wholes)),
         metrics=tuple(_metrics(item)),
-        raw=tuple(_raw(prediction)),
+        raw=tuple(_raw(prediction, wholes)),
         facts=tuple(_facts(opened, item)),
         before=neighbours[0],
         after=neighbours[1],
@@ -79,20 +96,24 @@ def sample_view(
             for epoch in range(1, opened.run.epochs + 1)
             if opened.run.epochs > 1
         ),
+        files=wholes.files,
     )
 
 
-def cut(text: str, most: int) -> Text:
-    """As much of a text as takes `most` bytes of HTML."""
+def _whole(
+    compared: Difference | None, observation: str, real: str, wholes: Wholes
+) -> Iterator[tuple[str, File]]:
+    """Files of the compared texts that are cut."""
+    if compared and compared.predicted_left:
+        yield "the whole prediction", wholes.file(observation, "prediction")
+    if compared and compared.real_left:
+        yield "all that came", wholes.file(real, "came")
+
+
+def _line(text: str, most: int = MESSAGE_BYTES) -> str:
+    """A foreign line, cut where it is longer than a line should be."""
     kept, left = beginning(text, most)
-    return Text(kept, left, json=not left and _is_json(text), ansi="\x1b[" in text)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        return text.lstrip()[:1] in ("{", "[") and bool(json.loads(text))
-    except (ValueError, RecursionError):
-        return False
+    return f"{kept}… ({left:,} more characters)" if left else text
 
 
 def _sides(observation: str, real: str) -> tuple[str, str, bool]:
@@ -120,23 +141,23 @@ def _failure(prediction: Prediction | None) -> tuple[str, str] | None:
         return "not run", "The model has not been asked about this sample yet."
     if prediction.failure is None:
         return None
-    return prediction.failure.kind.value.replace("_", " "), prediction.failure.message
+    return prediction.failure.kind.value.replace("_", " "), _line(prediction.failure.message)
 
 
-def _nodes(item: Item) -> list[NodeRow]:
-    """The elements of two screens; none in domains without a metric of screens."""
+def _nodes(item: Item) -> tuple[list[NodeRow], int]:
+    """The elements of two screens, and how many are not shown; none in domains without a metric of screens."""
     observation, _ = item.shown
     if observation is None or not set(item.task.metrics) & set(ui_tree.METRICS):
-        return []
+        return [], 0
     facts = Facts(item.sample, item.task)
     found = ui_tree.screens(facts, normalise(observation[:REAL_BYTES]))
-    return [] if found is None else node_rows(found[1], found[2], found[0])
+    return ([], 0) if found is None else node_rows(found[1], found[2], found[0])
 
 
-def _verdicts(opened: Opened, item: Item) -> Iterator[VerdictView]:
+def _verdicts(opened: Opened, item: Item, wholes: Wholes) -> Iterator[VerdictView]:
     names = dict(zip((one.digest for one in opened.run.judges), opened.judge_names, strict=True))
     replies = sum(one.verdict is not None for one in item.given) or 1
-    for one in item.given:
+    for number, one in enumerate(item.given, start=1):
         verdict = one.verdict
         if verdict is None:
             continue  # it was not asked, because the prediction failed or the run is partial
@@ -149,17 +170,22 @@ def _verdicts(opened: Opened, item: Item) -> Iterator[VerdictView]:
             values=tuple((name, values.get(name)) for name in DIMENSIONS),
             failure=None
             if one.head.values is not None
-            else f"{one.head.kind.replace('_', ' ')}: {one.head.message}",
+            else _line(f"{one.head.kind.replace('_', ' ')}: {one.head.message}"),
             other_reading=_other(one),
-            said=tuple(
-                (kind, text[:SAID])
-                for kind, texts in (("strength", verdict.strengths), ("weakness", verdict.weaknesses))
-                for text in texts[:10]
-            ),
+            said=tuple(_said(verdict, SAID_BYTES // replies)),
             side=conflict.side if conflict else None,
-            reply=None if verdict.reply is None else cut(verdict.reply, REPLIES_BYTES // replies),
+            reply=None
+            if verdict.reply is None
+            else wholes.cut(verdict.reply, REPLIES_BYTES // replies, f"verdict-{number}"),
             facts=tuple(_asked(verdict, opened.run.price(one.judge.model))),
         )
+
+
+def _said(verdict: Verdict, most: int) -> Iterator[tuple[str, str]]:
+    """A judge's sentences, as many as there is room for; the whole reply stands below them."""
+    for kind, texts in (("strength", verdict.strengths), ("weakness", verdict.weaknesses)):
+        for text in texts[:10]:
+            yield kind, _line(text, most // 20)
 
 
 def _other(one: Given) -> str | None:
@@ -182,20 +208,22 @@ def _metrics(item: Item) -> Iterator[MetricView]:
             baseline=item.metrics.baseline.get(name),
             primary=name in item.task.primary,
             stands=decided if name in DECISIVE and value is not None else "other",  # type: ignore[arg-type]
-            reason=item.metrics.reasons.get(name, ""),
+            reason=_line(item.metrics.reasons.get(name, "")),
         )
 
 
-def _raw(prediction: Prediction | None) -> Iterator[tuple[str, Text]]:
+def _raw(prediction: Prediction | None, wholes: Wholes) -> Iterator[tuple[str, Text]]:
     """The reply as it came: before anything was read from it."""
     if prediction is None:
         return
-    if prediction.text is not None:
-        yield "Reply of the model, as it came", cut(prediction.text, REPLY_BYTES)
-    if prediction.reasoning:
-        yield "Reasoning", cut(prediction.reasoning, REPLY_BYTES)
-    if prediction.refusal:
-        yield "Refusal", cut(prediction.refusal, REPLY_BYTES // 4)
+    parts = {
+        "Reply of the model, as it came": ("reply", prediction.text),
+        "Reasoning": ("reasoning", prediction.reasoning),
+        "Refusal": ("refusal", prediction.refusal),
+    }
+    held = {heading: (what, text) for heading, (what, text) in parts.items() if text}
+    for heading, (what, text) in held.items():
+        yield heading, wholes.cut(text, RAW_BYTES // len(held), what)
 
 
 def _facts(opened: Opened, item: Item) -> Iterator[tuple[str, str]]:
@@ -233,7 +261,7 @@ def _asked(record: Asked, price: Price | None) -> Iterator[tuple[str, str]]:
         "Served as": record.model_served or "",
         "Prompt, SHA-256": record.prompt_sha256 or "",
         "Asked at": record.started_at or "",
-        "Notes": "; ".join(record.notes),
+        "Notes": _line("; ".join(record.notes)),
     }
     if isinstance(record, Verdict) and record.system_sha256:
         known["System prompt, SHA-256"] = record.system_sha256

@@ -45,7 +45,7 @@ class PlayedWorld:
 
     def __call__(self, call: ChatCall) -> Reply:
         number = int(call.key[:8], 16)
-        if call.model.startswith("judge"):
+        if "judge" in call.model:
             return Reply(
                 content="No verdict today." if self._failures and number % 19 == 0 else _verdict(call, number)
             )

@@ -53,6 +53,8 @@ class Page(HTMLParser):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self._texts: list[str] = []
+        self._within: dict[str, list[str]] = {}
+        self._open: list[str] = []
         self.feed(path.read_text(encoding="utf-8"))
         self.close()
 
@@ -65,11 +67,24 @@ class Page(HTMLParser):
         """Attributes of all elements of a kind."""
         return [attributes for name, attributes in self.elements if name == tag]
 
+    def texts_of(self, tag: str) -> list[str]:
+        """The text of each element of a kind; of those that stand in none of their own kind."""
+        return self._within.get(tag, [])
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
+        self._within.setdefault(tag, []).append("")
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._open:
+            while self._open.pop() != tag:
+                pass
 
     def handle_data(self, data: str) -> None:
         self._texts.append(data)
+        for tag in set(self._open):
+            self._within[tag][-1] += data
 
 
 # --- in a browser ---------------------------------------------------------------------------------
