@@ -20,7 +20,7 @@ from agentworldbench.render.nodes import NodeRow, node_rows
 from agentworldbench.render.sample import unfenced
 from agentworldbench.render.table import points
 from agentworldbench.report.contents import HistoryView, MetricView, Neighbour, SampleView, Text, VerdictView
-from agentworldbench.report.gather import Given, Item, Opened
+from agentworldbench.report.gather import Gathered, Given, Item
 from agentworldbench.report.names import page_name
 from agentworldbench.scoring.metrics import ui_tree
 from agentworldbench.scoring.metrics.facts import Facts, normalise
@@ -37,7 +37,7 @@ SAID: Final = 600
 
 
 def sample_view(
-    opened: Opened,
+    opened: Gathered,
     item: Item,
     history: HistoryView | None,
     neighbours: tuple[Neighbour | None, Neighbour | None],
@@ -103,7 +103,7 @@ def _sides(observation: str, real: str) -> tuple[str, str, bool]:
     return "\n".join(mine), "\n".join(theirs), True
 
 
-def _top(opened: Opened, item: Item) -> Iterator[tuple[str, str]]:
+def _top(opened: Gathered, item: Item) -> Iterator[tuple[str, str]]:
     for judge, name in zip(opened.run.judges, opened.judge_names, strict=True):
         for one in item.of_judge(judge):
             label = f"{name}, repeat {one.repeat}" if opened.run.repeats.get(judge.digest, 1) > 1 else name
@@ -133,7 +133,7 @@ def _nodes(item: Item) -> list[NodeRow]:
     return [] if found is None else node_rows(found[1], found[2], found[0])
 
 
-def _verdicts(opened: Opened, item: Item) -> Iterator[VerdictView]:
+def _verdicts(opened: Gathered, item: Item) -> Iterator[VerdictView]:
     names = dict(zip((one.digest for one in opened.run.judges), opened.judge_names, strict=True))
     replies = sum(one.verdict is not None for one in item.given) or 1
     for one in item.given:
@@ -198,10 +198,10 @@ def _raw(prediction: Prediction | None) -> Iterator[tuple[str, Text]]:
         yield "Refusal", cut(prediction.refusal, REPLY_BYTES // 4)
 
 
-def _facts(opened: Opened, item: Item) -> Iterator[tuple[str, str]]:
+def _facts(opened: Gathered, item: Item) -> Iterator[tuple[str, str]]:
     ref, prediction = item.ref, item.prediction
     if prediction is not None:
-        yield from _asked(prediction, opened.run.price(opened.results.model))
+        yield from _asked(prediction, opened.run.price(opened.model))
         if prediction.dropped_turns:
             yield "Oldest turns left out", str(prediction.dropped_turns)
     yield "Prompt, characters", f"{ref.context_chars:,}"
