@@ -43,11 +43,14 @@ class Site:
     """Many pages that share one style sheet and one script, which stand beside them as files.
 
     `folder` holds the templates, `style.css` and `script.js`; further styles of the shell are named. The pages' policy
-    allows the site's own files and nothing inline; browsers that read a site from a disk keep to it too.
+    allows the site's own files and nothing inline; browsers that read a site from a disk keep to it too. `served` pages
+    come from a program of ours and may ask it, and nothing else.
     """
 
-    def __init__(self, folder: Path, styles: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, styles: Sequence[str] = (), served: bool = False) -> None:
         self._environment = _environment(folder)
+        self.policy = SERVED if served else _policy(_OWN, _OWN)
+        """What the pages may do."""
         sheets = [SHELL / "shell.css", *(SHELL / f"{name}.css" for name in styles), folder / "style.css"]
         self.files: dict[str, str] = {
             "style.css": "".join(map(_read, sheets)),
@@ -58,7 +61,7 @@ class Site:
 
     def page(self, name: str, title: str, root: str = "", **values: Any) -> str:
         """Render `<name>.html`; `root` leads from the page to the site's files, for example `../`."""
-        return _rendered(self._environment, name, title, _policy(_OWN, _OWN), {"root": root} | values)
+        return _rendered(self._environment, name, title, self.policy, {"root": root} | values)
 
 
 def _rendered(environment: Environment, name: str, title: str, policy: str, values: Mapping[str, Any]) -> str:
@@ -72,6 +75,10 @@ def _policy(styles: str, scripts: str) -> str:
         f"default-src 'none'; style-src {styles}; script-src {scripts}; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
+
+
+SERVED: Final = _policy("'self'", "'self'") + "; connect-src 'self'"
+"""What a page may do that a program of ours serves."""
 
 
 def embedded_json(value: Any) -> Any:

@@ -174,8 +174,8 @@ class Counts:
         since = _moment(session) or now
         running = working is not False and worker is not None
         stages = tuple(self._stages(since, now if running else None))
-        left = [(one.total - one.done, one.per_minute) for one in stages if one.total > one.done]
-        rough = [60 * count / rate for count, rate in left if rate]
+        left = [one for one in stages if one.total > one.done]
+        rough = [60 * (one.total - one.done) / one.per_minute for one in left if one.per_minute and one.done >= ENOUGH]  # fmt: skip
         done = all(one.done >= one.total for one in stages)
         state: State = "finished" if done else "stopped"
         if running:

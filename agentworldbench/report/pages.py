@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from agentworldbench.records import SampleRef
 from agentworldbench.render.conflicts import CANARY
@@ -23,7 +24,7 @@ from agentworldbench.report.views import sample_view
 class Pages:
     """Writes pages of a run; `more` are values that every template gets."""
 
-    def __init__(self, run: Gathered, site: Site, more: Mapping[str, object]) -> None:
+    def __init__(self, run: Gathered, site: Site, more: Mapping[str, Any]) -> None:
         self._run, self._site, self._more = run, site, more
         self.order = [(ref, epoch) for ref in run.samples.refs for epoch in range(1, run.run.epochs + 1)]
         """Samples and epochs as they follow each other."""
@@ -74,10 +75,6 @@ class Pages:
         """What the list shows."""
         return list_script(self._run, lines, actions)
 
-    def overview_page(self, view: Overview) -> str:
-        """The first page."""
-        return self._page("overview", f"Report of {view.model}", view=view, model=view.model)
-
     def _page(self, name: str, title: str, root: str = "", **values: object) -> str:
         return self._site.page(name, title, root, canary=CANARY, **self._more, **values)
 
@@ -97,3 +94,9 @@ class Pages:
             return None
         ref, epoch = self.order[at]
         return Neighbour(page_name(ref.id, epoch), ref.id)
+
+
+def overview_page(site: Site, view: Overview, more: Mapping[str, Any]) -> str:
+    """The first page, which needs no data."""
+    title = f"Report of {view.model}"
+    return site.page("overview", title, canary=CANARY, view=view, model=view.model, **more)

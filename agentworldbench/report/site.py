@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from agentworldbench.records import SampleRef
 from agentworldbench.render.plot_files import can_make_png, png_file, svg_file
@@ -20,13 +19,11 @@ from agentworldbench.report.figures import plots
 from agentworldbench.report.gather import Item, Opened
 from agentworldbench.report.history import Trajectory
 from agentworldbench.report.lines import line_of, search_script, search_text, short_action
-from agentworldbench.report.names import SAMPLES, TRAJECTORIES, page_name
+from agentworldbench.report.names import PLOTS, SAMPLES, TRAJECTORIES, page_name
 from agentworldbench.report.overview import overview, summary
-from agentworldbench.report.pages import Pages
+from agentworldbench.report.pages import Pages, overview_page
 from agentworldbench.resources import asset
 from agentworldbench.stats.aggregate import by_domain
-
-PLOTS: Final = "plots"
 
 
 def write_report(opened: Opened, folder: Path, name: str, told: Callable[[int, int], None]) -> Reported:
@@ -104,7 +101,7 @@ class _Builder:
         kinds = ("svg", "png") if can_make_png() else ("svg",)
         first = overview(self.opened.numbers, len(lines), drawn, kinds)
         self._write("summary.md", summary(first))
-        self._write("index.html", self._made.overview_page(first))
+        self._write("index.html", overview_page(self._site, first, {"above": self.above}))
         self._write("list.js", self._made.list_script(lines, self.actions))
         self._write("samples.html", self._made.list_page(len(lines)))
         for name, text in self._site.files.items():
