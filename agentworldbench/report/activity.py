@@ -20,6 +20,7 @@ from typing import Final, Literal
 from agentworldbench.journal import is_unfinished
 from agentworldbench.prices import Price
 from agentworldbench.records import Asked, Failure, Prediction, Record, Usage, Verdict
+from agentworldbench.render.scores import judge_letters
 from agentworldbench.report.owner import worker_of
 from agentworldbench.run_record import JudgeRecord, RunRecord, judge_names
 from agentworldbench.stats.costs import charge
@@ -214,7 +215,7 @@ class Counts:
         total = sum(self.run.selection.samples.values()) * self.run.epochs
         failures = Counter(one.failure for one in self._answers.values() if one.failure)
         yield self._stage("", "Predictions", (total, len(self._answers), failures), since, now)
-        for judge in self.run.judges:
+        for letter, judge in zip(judge_letters(len(self.run.judges)), self.run.judges, strict=True):
             given = list(self._given(judge))
             repeats = self.run.repeats.get(judge.digest, 1)
             domains = judge.system_prompts.keys() & self.run.selection.samples.keys()
@@ -222,7 +223,8 @@ class Counts:
             unfit = sum(_shown(one, judge) is None and key[0].partition("/")[0] in domains for key, one in self._answers.items())  # fmt: skip
             wrong = Counter(one.failure for _, one in given if one.failure)
             counted = ((fit - unfit) * repeats, len(given), wrong)
-            yield self._stage(judge.digest, f"Verdicts of {self._names[judge.digest]}", counted, since, now)
+            name = f"Verdicts{letter} of {self._names[judge.digest]}"
+            yield self._stage(judge.digest, name, counted, since, now)
 
     def _stage(
         self, judge: str, name: str, counted: tuple[int, int, Counter[str]], since: float, now: float | None

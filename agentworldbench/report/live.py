@@ -20,7 +20,7 @@ from agentworldbench.records import Prediction, SampleRef, Verdict
 from agentworldbench.report.activity import Activity, Counts
 from agentworldbench.report.gather import Gathered, Numbers
 from agentworldbench.report.snapshot import Looks, marks_of
-from agentworldbench.run import load_run
+from agentworldbench.run import read_results
 from agentworldbench.run_record import RunRecord
 from agentworldbench.store import open_store
 
@@ -34,8 +34,10 @@ Mark = tuple[int, int, int] | None
 class LiveRun:
     """A run that is looked at; all members may be used from any thread. Raises ConfigError where there is no run."""
 
-    def __init__(self, path: Path, data: str | None = None, allow_code: bool = False) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path, data: str | None = None, allow_code: bool = False, rest: float = REST
+    ) -> None:
+        self.path, self._rest = path, rest
         self.looks = Looks(path, data, allow_code)
         self._lock = threading.Lock()
         self._reading = _Reading(path)
@@ -74,8 +76,9 @@ class LiveRun:
         if self.looks.snapshot is not None:
             return self.looks.snapshot.opened.numbers
         with suppress(AwbError):
-            run = load_run(self.path)
-            return None if run.results is None else Numbers(run.record, run.results)
+            reading = self._read_on()
+            results = read_results(reading.store)
+            return None if results is None else Numbers(reading.counts.run, results)
         return None
 
     def wait(self, seconds: float) -> None:
@@ -126,7 +129,7 @@ class LiveRun:
                 self._seen = marks
                 self._tell(looked=True)
             with self._changed:
-                self._changed.wait_for(lambda: self._closed, REST * max(1.0, time.monotonic() - begun))
+                self._changed.wait_for(lambda: self._closed, self._rest * max(1.0, time.monotonic() - begun))
 
     def _tell(self, looked: bool = False) -> None:
         with self._changed:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic import ValidationError
+
+from agentworldbench.errors import StoreError
 from agentworldbench.records import SampleRef
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.render.plot_files import svg_file
@@ -22,9 +25,10 @@ from agentworldbench.report.names import PLOTS, SAMPLES, TRAJECTORIES
 from agentworldbench.report.overview import overview, summary
 from agentworldbench.report.pages import Pages, overview_page
 from agentworldbench.report.progress import Shown, domain_names, shown_activity, stage_names
+from agentworldbench.report.snapshot import REPLACED
 from agentworldbench.resources import asset
 
-PATIENCE: Final = 1.0
+PATIENCE: Final = 0.7
 """Seconds that a first page waits for numbers and plots before it comes without them."""
 HTML: Final = "text/html; charset=utf-8"
 KINDS: Final = {
@@ -104,15 +108,18 @@ class RunSite:
         kind = KINDS.get(path.rpartition(".")[2] if path else "html")
         if kind is None:
             return None
-        if path == "progress.json":
-            text: str | None = self.told(query.get("page", "")).model_dump_json()
-        elif path in self._site.files:
-            text = self._site.files[path]
-        elif path in self._fixed:
-            text = self._fixed[path]()
-        else:
-            text = self._one_of_many(path)
+        try:
+            text = self._text(path, query)
+        except (OSError, ValidationError) as problem:
+            raise StoreError(f"{self.live.path}: {REPLACED}") from problem
         return None if text is None else Answer(kind, text.encode("utf-8", "replace"))
+
+    def _text(self, path: str, query: Mapping[str, str]) -> str | None:
+        if path == "progress.json":
+            return self.told(query.get("page", "")).model_dump_json()
+        if path in self._site.files:
+            return self._site.files[path]
+        return self._fixed[path]() if path in self._fixed else self._one_of_many(path)
 
     def told(self, page: str = "") -> Told:
         """What is known now; `page` is the name of the sample's page that asks."""

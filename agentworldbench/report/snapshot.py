@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pydantic import ValidationError
+
 from agentworldbench.errors import AwbError
 from agentworldbench.journal import Place
 from agentworldbench.outcome import own_code, results_of
@@ -24,7 +26,7 @@ from agentworldbench.report.figures import plots
 from agentworldbench.report.gather import Gathered, Opened
 from agentworldbench.report.lines import line_of, search_text, short_action
 from agentworldbench.resume import reopen_samples
-from agentworldbench.run import load_run
+from agentworldbench.run import read_results
 from agentworldbench.run_record import RunRecord
 from agentworldbench.scoring.metrics.own import OwnCode
 from agentworldbench.scoring.parallel import score_all
@@ -34,6 +36,7 @@ from agentworldbench.store import Store, open_store
 
 AT_A_TIME: Final = 32
 """Samples that are scored and noted together: so often it is seen how far the work is."""
+REPLACED: Final = "files were exchanged while they were read; they are read again"
 Key = tuple[str, int]
 
 
@@ -94,6 +97,8 @@ class Looks:
             self.problem = self._look(read)
         except AwbError as problem:
             self.problem = str(problem)
+        except (OSError, ValidationError):  # places in the journals are those of the files that were opened
+            self.problem = f"{self.path}: {REPLACED}"
 
     def gathered(self, store: Store, run: RunRecord, refs: Sequence[SampleRef] = ()) -> Gathered | None:
         """What pages need, with the metrics of these samples as the store has them; None while the data are read."""
@@ -104,11 +109,12 @@ class Looks:
 
     def _look(self, read: Callable[[], None]) -> str | None:
         """Returns why there are no numbers, where there could be some."""
-        store, found = open_store(self.path), load_run(self.path)
-        run = found.record
+        store = open_store(self.path)
+        run, results = store.read_run(), read_results(store)
+        assert run is not None, "open_store has found it"
         samples = self._reopened(run)
         read()
-        if found.results is not None:
+        if results is not None:
             for one in store.read_metrics():
                 self._keep(one, store.predictions.place((one.sample_id, one.epoch)))
         self.progress = (0, len(samples.refs) * run.epochs)
@@ -116,7 +122,6 @@ class Looks:
             gathered = self.gathered(store, run, some)
             assert gathered is not None, "the data have been read"
             self._note(gathered, some)
-        results = found.results
         if results is None and len(store.predictions):
             if isinstance(self._own, AwbError):
                 return f"there are no scores before the run is finished: {self._own}"

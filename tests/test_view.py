@@ -1,0 +1,387 @@
+"""`awb view` over loopback: a finished run, one that grows, half lines, a list of runs; and what no browser may be led to.
+
+The run is a small one of two domains with a judge and failures of both stages; its journals are played back line by line
+where a test needs a run under way. The pages in a browser are tested in `test_view_browser.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentworldbench.report.activity import Counts
+from agentworldbench.report.build import build_report
+from agentworldbench.report.folder_site import FolderSite
+from agentworldbench.report.names import page_name
+from agentworldbench.report.owner import worker_of
+from agentworldbench.run import Run
+from agentworldbench.run_list import run_paths
+from agentworldbench.store import locked_store, open_store
+from tests.helpers.awb_command import HereAwb
+from tests.helpers.report_pages import HOSTILE_ID, Page, played_run
+from tests.helpers.viewing import Viewed, files_of, grown, served, viewed
+from tools.damage import scenes
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; connect-src 'self'"
+)
+MADE = ("- Time:", "- Harness:")
+"""Lines that say when results were made."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    terminal, web = scenes()["terminal"], scenes()["web"]
+    chosen = tuple(one.sample.id for one in (*terminal[:3], *terminal[13:15], *terminal[23:25], *web[:3]))
+    return played_run(tmp_path_factory.mktemp("played"), tasks=("terminal", "web"), sample_id=chosen)
+
+
+@pytest.fixture(scope="module")
+def finished(run: Run) -> Iterator[Viewed]:
+    with viewed(run.path) as found:
+        found.until(lambda told: told["looked"])
+        yield found
+
+
+def page(text: str, folder: Path) -> Page:
+    path = folder / "page.html"
+    path.write_text(text, encoding="utf-8")
+    return Page(path)
+
+
+# --- a finished run ------------------------------------------------------------------------------
+
+
+def test_the_pages_are_those_of_the_report(run: Run, finished: Viewed, tmp_path: Path) -> None:
+    """But for what is live: the same files, the same list, the same words on every page of a sample."""
+    report = build_report([run.path], tmp_path / "report").index.parent
+    for path in sorted(one for one in report.rglob("*") if one.is_file() and one.suffix != ".png"):
+        name = str(path.relative_to(report))
+        if name == "report.json":
+            continue
+        text = finished.text(f"/{name}")
+        if path.suffix == ".html":
+            words = page(text, tmp_path).text.split()
+            wanted = Page(path).text.partition("These pages ask")[0].split()
+            left = iter(words)
+            assert all(word in left for word in wanted), f"{name}: something is missing, or stands elsewhere"
+        elif name != "style.css":
+            assert text == path.read_text(encoding="utf-8"), name
+    assert "live.js" not in (report / "index.html").read_text()
+    assert not (report / "live.js").exists()
+
+
+def test_a_finished_run_says_so(run: Run, finished: Viewed) -> None:
+    told = finished.told()
+    assert run.results is not None
+    predictions, verdicts = told["stages"]
+    assert (told["state"], told["worker"], told["run"]) == ("finished", None, "run")
+    assert predictions["done"] == predictions["total"] == sum(run.results.predictions.samples.values())
+    assert predictions["failures"] == {
+        kind: sum(some.get(kind, 0) for some in run.results.predictions.failures.values())
+        for kind in predictions["failures"]
+    }
+    assert predictions["failed"] == sum(predictions["failures"].values()) > 0
+    assert verdicts["failed"] == sum(one.failure is not None for one in run.verdicts()) > 0
+    assert verdicts["total"] == verdicts["done"] == run.results.judges[0].spent.records
+    assert {one["domain"]: one["done"] for one in told["domains"]} == run.results.predictions.samples
+    spent = [run.results.predictions.spent, run.results.judges[0].spent]
+    assert told["prompt_tokens"] == sum(one.usage.prompt_tokens or 0 for one in spent)
+    assert told["scored"] == predictions["total"] and told["problem"] is None
+    assert told["last_failures"] and told["seconds_left"] is None
+
+
+def test_every_answer_carries_what_a_browser_must_know(run: Run, finished: Viewed) -> None:
+    sample = f"/samples/{page_name(HOSTILE_ID)}.html"
+    for path in ("/", "/samples.html", sample, "/list.js", "/progress.json", "/live.js", "/nothing"):
+        status, headers, body = finished.ask(path)
+        assert status == (404 if path == "/nothing" else 200)
+        assert headers["Content-Security-Policy"] == f"{POLICY}; frame-ancestors 'none'"
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Server"] == "awb" and "Set-Cookie" not in headers
+        assert finished.ask(path, "HEAD")[1]["Content-Length"] == headers["Content-Length"]
+        assert finished.ask(path, "HEAD")[2] == b"" != body
+    found = finished.text(sample)
+    assert f'content="{POLICY.replace(chr(39), "&#39;")}"' in found
+    assert "<script>document" not in found and "\u202e" not in found
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"])
+def test_only_reading_is_answered(finished: Viewed, method: str) -> None:
+    status, headers, body = finished.ask("/", method)
+    assert status in (405, 501) and b"<" not in body
+    assert headers["Connection"] == "close"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:9999", 200),
+        ("127.0.0.1:1", 200),
+        ("[::1]:7870", 200),
+        ("127.1.2.3", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("127.0.0.1.evil.example:7870", 421),
+        ("192.168.0.7", 421),
+        ("[::1", 200),
+        ("", 421),
+        ("user@localhost", 421),
+    ],
+)
+def test_a_name_that_is_not_this_machine_is_refused(finished: Viewed, host: str, status: int) -> None:
+    """DNS rebinding: a page of others gives its own name this machine's address."""
+    found = finished.ask("/progress.json", Host=host)
+    assert found[0] == status
+    assert status == 200 or b"stages" not in found[2]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/../run.json", 404),
+        ("/run.json", 404),
+        ("/predictions.jsonl", 404),
+        ("/samples/../../run/run.json", 404),
+        ("/%2e%2e/run.json", 404),
+        ("/..%2frun.json", 404),
+        ("/samples/", 404),
+        ("/samples", 404),
+        ("/plots/../style.css", 404),
+        ("/plots/.svg", 404),
+        ("/samples/%00.html", 404),
+        ("/samples/<script>.html", 404),
+        ("/search-.js", 404),
+        ("/search-mcp.js", 404),
+        ("/trajectories/x.js", 404),
+        ("//evil.example/", 404),
+        ("http://evil.example/", 421),
+        ("/%ff", 400),
+        ("/progress.json?page=../x", 200),
+        ("/?" + "&".join("a=1" for _ in range(99)), 400),
+    ],
+)
+def test_a_path_is_a_name_that_is_known_or_nothing(finished: Viewed, path: str, status: int) -> None:
+    found = finished.ask(path)
+    assert found[0] == status
+    assert status == 200 or b"<" not in found[2], "a refusal repeats nothing and is plain text"
+
+
+# --- a run under way -----------------------------------------------------------------------------
+
+
+def test_counts_follow_the_journals(run: Run, tmp_path: Path) -> None:
+    lines = (run.path / "predictions.jsonl").read_bytes().splitlines(keepends=True)
+    part = tmp_path / "part"
+    grown(run.path, part, 0, 0)
+    with viewed(part) as found:
+        told = found.until(lambda told: told["looked"])
+        assert told["state"] == "stopped" and told["stages"][0]["done"] == 0
+        assert "no prediction yet" in found.text("/") and "not run" in found.text("/list.js").replace(
+            "_", " "
+        )
+        grown(run.path, part, 3, 1, more=lines[3][:50])
+        told = found.told()
+        assert [one["done"] for one in told["stages"]] == [3, 1], "half a line is no record"
+        assert told["unread"] == 0
+        grown(run.path, part, 4, 1)
+        told = found.until(lambda told: told["scored"] == 4)
+        assert told["stages"][0]["done"] == 4
+        text = found.text("/")
+        assert "PARTIAL" in text and 'class="headline"' in text
+        assert not (part / "results.json").exists() and not (part / "metrics.jsonl").exists()
+        (part / "run.owner").write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+        told = found.told()
+        assert (
+            told["state"] == "running"
+            and told["worker"] == f"process {os.getpid()} on {socket.gethostname()}"
+        )
+
+
+def test_a_page_says_when_it_is_old(run: Run, tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    grown(run.path, part, 1, 0)
+    key = json.loads((run.path / "verdicts.jsonl").read_bytes().splitlines()[0])["sample_id"]
+    name = page_name(key)
+    with viewed(part) as found:
+        old = found.until(lambda told: told["looked"])
+        place = f"/progress.json?page={name}"
+        before = found.told(place)["made"]["sample"]
+        first = page(found.text(f"/samples/{name}.html"), tmp_path)
+        assert [one["data-made"] for one in first.all("p") if one.get("id") == "live"] == [before]
+        count = len((run.path / "predictions.jsonl").read_bytes().splitlines())
+        grown(run.path, part, count, 1)
+        assert found.told(place)["made"]["sample"] != before
+        assert "Verdict of openai-api/judge" in found.text(f"/samples/{name}.html"), (
+            "it is made anew, without a look"
+        )
+        told = found.until(lambda told: told["scored"] == count)
+        assert (
+            told["made"]["overview"] != old["made"]["overview"]
+            and told["made"]["list"] != old["made"]["list"]
+        )
+        assert f"{count} predictions are ready" in told["offers"]["overview"]
+
+
+def test_numbers_made_in_memory_are_those_that_are_stored(run: Run, tmp_path: Path) -> None:
+    bare = tmp_path / "run"
+    bare.mkdir()
+    for name in ("run.json", "predictions.jsonl", "verdicts.jsonl"):
+        shutil.copy(run.path / name, bare / name)
+    before = files_of(bare)
+    with viewed(bare) as found, viewed(run.path) as stored:
+        for some in (found, stored):
+            some.until(lambda told: told["looked"])
+        mine, theirs = (some.text("/summary.md") for some in (found, stored))
+        assert [one for one in mine.splitlines() if not one.startswith(MADE)] == [
+            one for one in theirs.splitlines() if not one.startswith(MADE)
+        ]
+        assert found.text("/list.js") == stored.text("/list.js")
+    assert files_of(bare) == before, "nothing was written"
+
+
+def test_a_run_does_not_notice_that_it_is_looked_at(run: Run, tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    grown(run.path, part, 5, 2)
+    with viewed(part) as found:
+        found.until(lambda told: told["looked"])
+        with locked_store(part):
+            told = found.told()
+            assert told["state"] == "running"
+            before = files_of(part)
+            for path in ("/", "/samples.html", "/list.js", "/summary.md"):
+                found.text(path)
+            assert files_of(part) == before
+        assert found.told()["state"] == "stopped"
+
+
+def test_a_journal_that_was_replaced_is_read_from_its_beginning(run: Run, tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    grown(run.path, part, 5, 2)
+    with viewed(part) as found:
+        assert found.told()["stages"][0]["done"] == 5
+        (part / "predictions.jsonl").rename(part / "predictions.jsonl.old")
+        assert [one["done"] for one in found.told()["stages"]] == [0, 0], "verdicts on nothing do not count"
+        lines = (run.path / "predictions.jsonl").read_bytes().splitlines(keepends=True)
+        (part / "predictions.jsonl").write_bytes(lines[0] + b"no record\n" + lines[1])
+        told = found.told()
+        assert (told["stages"][0]["done"], told["unread"]) == (2, 1)
+        assert "1 lines of the journals" in told["shown"]["texts"]["facts.unread"]
+        shutil.rmtree(part)
+        status, _, body = found.ask("/progress.json")
+        assert status == 503 and b"no run.json there" in body
+
+
+def test_a_record_asked_again_counts_once_and_costs_twice(run: Run) -> None:
+    store = open_store(run.path)
+    counts = Counts(run.record)
+    records = list(store.predictions)
+    for record in records:
+        counts.add(record)
+    once = counts.activity(run.path)
+    for record in records:
+        counts.add(record)
+    twice = counts.activity(run.path)
+    assert [one.done for one in twice.stages] == [one.done for one in once.stages]
+    assert twice.prompt_tokens == 2 * (once.prompt_tokens or 0) > 0
+
+
+OWNERS = {
+    "nobody": (None, (None, False)),
+    "this process": (f"process {os.getpid()} on {socket.gethostname()}", (True, True)),
+    "one that ended": (f"process 999999999 on {socket.gethostname()}", (True, False)),
+    "another machine": ("process 1 on elsewhere.example", (True, None)),
+    "something else": ("\x1b[31m'; drop", (None, False)),
+}
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_who_works_on_a_run(tmp_path: Path, name: str) -> None:
+    text, (said, works) = OWNERS[name]
+    if text is not None:
+        (tmp_path / "run.owner").write_text(text + "\n")
+    assert worker_of(tmp_path) == (text if said else None, works)
+
+
+def test_a_number_that_another_process_got_is_not_believed(tmp_path: Path) -> None:
+    owner = tmp_path / "run.owner"
+    owner.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    os.utime(owner, (1, 1))
+    assert worker_of(tmp_path)[1] is False
+
+
+def test_without_the_data_there_are_counts_and_stored_numbers(run: Run, tmp_path: Path) -> None:
+    copied = tmp_path / "run"
+    shutil.copytree(run.path, copied)
+    record = json.loads((copied / "run.json").read_text())
+    record["selection"]["data"] = str(tmp_path / "gone")
+    (copied / "run.json").write_text(json.dumps(record))
+    with viewed(copied) as found:
+        told = found.until(lambda told: told["looked"])
+        assert "gone" in told["problem"] and told["state"] == "finished"
+        text = found.text("/")
+        assert 'class="headline"' in text and "gone" in text
+        status, _, body = found.ask("/samples.html")
+        assert status == 503 and b"gone" in body
+
+
+# --- several runs --------------------------------------------------------------------------------
+
+
+def test_a_folder_lists_its_runs(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "runs & <more>"
+    folder.mkdir()
+    shutil.copytree(run.path, folder / "a run #1")
+    grown(run.path, folder / "<b>", 2, 0)
+    (folder / "notes").mkdir()
+    (folder / "broken").mkdir()
+    (folder / "broken" / "run.json").write_text("{")
+    with served(FolderSite(lambda: run_paths(folder), folder, None, False)) as found:
+        listed = page(found.text("/"), tmp_path)
+        links = [str(one["href"]) for one in listed.all("a") if str(one.get("href")).endswith("/")]
+        assert sorted(links) == ["%3Cb%3E/", "a%20run%20%231/"]
+        assert "not finished" in listed.text and "finished" in listed.text and "broken" in listed.text
+        status, headers, _ = found.ask("/a%20run%20%231")
+        assert (status, headers["Location"]) == (302, "/a%20run%20%231/")
+        below = found.text("/a%20run%20%231/")
+        assert 'href="../index.html"' in below and 'src="live.js"' in below
+        assert found.told("/%3Cb%3E/progress.json")["stages"][0]["done"] == 2
+        told = found.told()
+        assert {Path(one["path"]).name for one in told["runs"]} == {"a run #1", "<b>", "broken"}
+        grown(run.path, folder / "<b>", 4, 0)
+        assert [one["done"] for one in found.told()["runs"] if one["path"].endswith("<b>")] == [4]
+        for path in ("/notes/", "/../", "/a%20run%20%231/../<b>/progress.json", "/list.js", "/samples.html"):
+            assert found.ask(path)[0] == 404
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def awb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> HereAwb:
+    return HereAwb(tmp_path, monkeypatch, capsys)
+
+
+def test_what_the_command_refuses(awb: HereAwb, run: Run, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = awb("view", run.path, "--port", str(port))
+        assert done.code == 2 and f"--port {port}: in use by another program" in done.only_complaint
+    done = awb("view", run.path, "--host", "203.0.113.7", "--port", "0")
+    assert done.code == 2 and "--host 203.0.113.7: cannot listen there" in done.only_complaint
+    done = awb("view", tmp_path / "nothing")
+    assert done.code == 2 and "no such folder" in done.only_complaint
+    done = awb("view", run.path, tmp_path)
+    assert done.code == 2 and "no run.json there" in done.only_complaint
+    done = awb("view", run.path, run.path)
+    assert done.code == 2 and "named twice" in done.only_complaint
