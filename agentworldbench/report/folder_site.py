@@ -84,6 +84,7 @@ class FolderSite:
         return self._site.page(
             "folder",
             "Runs",
+            live=None,
             folder=str(self._folder),
             moment=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
             table=runs_table(lines, self._folder),

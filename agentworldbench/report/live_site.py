@@ -127,7 +127,9 @@ class RunSite:
         made = {"overview": str(looks.numbering), "list": str(looks.noting)}
         if page and looks.samples is not None and (found := self._pages().ref_named(page)):
             made["sample"] = self.live.marks(*found)
-        scored = looks.snapshot.predictions if looks.snapshot else 0
+        snapshot = looks.snapshot
+        scored = snapshot.predictions if snapshot else 0
+        plots_alone = snapshot is not None and snapshot.stored and looks.numbering == 1
         return Told(
             **{name: getattr(activity, name) for name in Activity.model_fields},
             scored=scored,
@@ -137,7 +139,9 @@ class RunSite:
             shown=shown_activity(activity),
             made=made,
             offers={
-                "overview": f"Scores and plots of {scored:,} predictions are ready.",
+                "overview": "The plots are ready."
+                if plots_alone
+                else f"Scores and plots of {scored:,} predictions are ready.",
                 "list": "There are newer answers than this list has.",
                 "sample": "There is a newer answer than this page has.",
             },

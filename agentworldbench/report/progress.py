@@ -68,6 +68,10 @@ def _now(one: Activity) -> Iterator[str]:
         yield f"signed by {shown(one.worker)}, which cannot be seen from here"
     if not one.stages[0].done:
         yield "no prediction yet"
+    if one.state == "finished":
+        yield f"{one.stages[0].done:,} predictions, {one.stages[0].failed:,} failed"
+        yield duration(one.seconds)
+        yield _cost(one)
     if one.seconds_left is not None:
         yield f"about {duration(one.seconds_left)} left"
     if one.state == "stopped":
@@ -84,18 +88,22 @@ def _facts(one: Activity) -> Mapping[str, str]:
     rates = [f"{_rate(stage.per_minute)} {'predictions' if not number else 'verdicts'} a minute" for number, stage in
              enumerate(one.stages) if stage.per_minute is not None]  # fmt: skip
     tokens = f"{one.prompt_tokens or 0:,} tokens in, {one.completion_tokens or 0:,} out"
-    cost = f"{dollars(one.known_usd)} USD"
-    if one.cost_usd is None:
-        cost = f"at least {cost}" if one.known_usd else "unknown"
     session = f"since {one.started_at[:16].replace('T', ' ')} UTC" if one.state == "running" else "of work"
     return {
         "rate": ", ".join(rates) or DASH,
         "time": f"{duration(one.seconds)} {session}" if one.stages[0].done else DASH,
-        "cost": f"{cost} ({tokens})",
+        "cost": f"{_cost(one)} ({tokens})",
         "attempts": _kinds(one.attempts) or "none",
         "last": DASH if one.last_record_at is None else one.last_record_at.replace("T", " ").replace("Z", " UTC"),
         "unread": f"{one.unread:,} lines of the journals are no records and are left out" if one.unread else "",
     }  # fmt: skip
+
+
+def _cost(one: Activity) -> str:
+    known = f"{dollars(one.known_usd)} USD"
+    if one.cost_usd is not None:
+        return known
+    return f"at least {known}" if one.known_usd else "cost unknown"
 
 
 def _rate(per_minute: float | None) -> str:

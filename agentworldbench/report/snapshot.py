@@ -52,11 +52,13 @@ class Noted:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The numbers of a moment, made of so many predictions; `opened` holds the results."""
+    """The numbers of a moment, made of so many predictions; `opened` holds the results, which were `stored` or are made
+    for this moment."""
 
     opened: Opened
     plots: tuple[Plot, ...]
     predictions: int
+    stored: bool
 
 
 def marks_of(store: Store, run: RunRecord, key: Key) -> tuple[Place | None, ...]:
@@ -117,6 +119,7 @@ class Looks:
         if results is not None:
             for one in store.read_metrics():
                 self._keep(one, store.predictions.place((one.sample_id, one.epoch)))
+        stored = results is not None
         self.progress = (0, len(samples.refs) * run.epochs)
         for some in _parts(samples.refs):
             gathered = self.gathered(store, run, some)
@@ -133,7 +136,7 @@ class Looks:
         if results is not None:
             opened = Opened(self.path, run, store, samples, self._metrics, results)
             drawn = plots(opened, [self.noted[key].line for key in _keys(samples, run)])
-            self.snapshot = Snapshot(opened, tuple(drawn), len(store.predictions))
+            self.snapshot = Snapshot(opened, tuple(drawn), len(store.predictions), stored)
             self.numbering += 1
         return None
 
