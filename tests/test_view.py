@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from agentworldbench.report import serve
 from agentworldbench.report.activity import Counts
 from agentworldbench.report.build import build_report
 from agentworldbench.report.folder_site import FolderSite
@@ -370,6 +371,46 @@ def test_a_folder_lists_its_runs(run: Run, tmp_path: Path) -> None:
 @pytest.fixture
 def awb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> HereAwb:
     return HereAwb(tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "ours"),
+    [
+        ("192.168.0.7:7870", "0.0.0.0", True),
+        ("[2001:db8::7]:7870", "::", True),
+        (f"{socket.gethostname()}:7870", "0.0.0.0", True),
+        ("localhost:7870", "0.0.0.0", True),
+        ("evil.example", "0.0.0.0", False),
+        ("lab.example:7870", "lab.example", True),
+        ("192.168.0.7", "::1", False),
+    ],
+)
+def test_a_server_that_is_open_to_others_answers_to_its_addresses(name: str, host: str, ours: bool) -> None:
+    assert serve.names_us(name, host) is ours
+
+
+def test_what_the_command_says(
+    awb: HereAwb, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(server: serve.Server, poll_interval: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serve.Server, "serve_forever", interrupted)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(serve, "PORT", port)
+        done = awb("view", run.path)
+        first, last = done.err.splitlines()
+        assert (
+            first.startswith(f"Port {port} is in use; this is ")
+            and last == "Ctrl-C ends this; the runs go on."
+        )
+        assert (done.code, done.out) == (130, f"http://127.0.0.1:{first.split()[-1][:-1]}/\n")
+    monkeypatch.setattr(serve, "is_loopback", lambda host: False)
+    done = awb("view", tmp_path, "--port", "0", "--host", "localhost")
+    assert done.err.startswith("Warning: everybody who reaches port ") and done.out.startswith(
+        "http://localhost:"
+    )
 
 
 def test_what_the_command_refuses(awb: HereAwb, run: Run, tmp_path: Path) -> None:

@@ -201,16 +201,6 @@ class Counts:
             unread=unread,
         )
 
-    @property
-    def predicted(self) -> int:
-        """How many predictions there are, failed ones among them."""
-        return len(self._answers)
-
-    @property
-    def version(self) -> tuple[int, int]:
-        """Changes with every record that counts or replaces another."""
-        return len(self._answers), len(self._usd)
-
     def _stages(self, since: float, now: float | None) -> Iterator[StageCounts]:
         total = sum(self.run.selection.samples.values()) * self.run.epochs
         failures = Counter(one.failure for one in self._answers.values() if one.failure)

@@ -60,6 +60,16 @@ def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
+def names_us(name: str, host: str) -> bool:
+    """Whether the header `Host` names a server that listens at `host`: loopback, the host it was started with, or, where that
+    is open to others, an address or this machine's name. Another name was made to point here by somebody else."""
+    text = name.strip().lower()
+    asked = text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
+    if is_loopback(asked) or asked == host.lower():
+        return True
+    return not is_loopback(host) and (_number(asked) is not None or asked == socket.gethostname().lower())
+
+
 class Server(socketserver.ThreadingTCPServer):
     """Bound and listening when it is made; `serve_forever` answers. Raises OSError where it cannot be bound."""
 
@@ -68,7 +78,7 @@ class Server(socketserver.ThreadingTCPServer):
     request_queue_size = 64
 
     def __init__(self, site: Site, host: str, port: int) -> None:
-        self.site, self._host = site, host
+        self.site, self.host = site, host
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), _Handler)
 
@@ -80,20 +90,10 @@ class Server(socketserver.ThreadingTCPServer):
     @property
     def address(self) -> str:
         """The first page, as a browser on this machine asks for it."""
-        number = _number(self._host)
-        host = "127.0.0.1" if number and number.is_unspecified else self._host
+        number = _number(self.host)
+        host = "127.0.0.1" if number and number.is_unspecified else self.host
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self.port}/"
-
-    def knows(self, name: str) -> bool:
-        """Whether `Host` names this server: loopback, the host it was started with, or, where that is open to others, an
-        address or this machine's name. Another name was made to point here by somebody else."""
-        text = name.strip().lower()
-        host = text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
-        if is_loopback(host) or host == self._host.lower():
-            return True
-        open_to_others = not is_loopback(self._host)
-        return open_to_others and (_number(host) is not None or host == socket.gethostname().lower())
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A reader that went away is no error."""
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self) -> None:
-        if not self.server.knows(self.headers.get("Host", "")):
+        if not names_us(self.headers.get("Host", ""), self.server.host):
             return self._say(HTTPStatus.MISDIRECTED_REQUEST, "This server answers to localhost, and to the name given with --host.")  # fmt: skip
         target, _, query = self.path.partition("?")
         try:
