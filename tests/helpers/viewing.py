@@ -18,6 +18,9 @@ from typing import Any
 from agentworldbench.report.live import LiveRun
 from agentworldbench.report.live_site import RunSite
 from agentworldbench.report.serve import Server, Site, open_server
+from agentworldbench.run import Run
+from tests.helpers.report_pages import Page, played_run
+from tools.damage import scenes
 
 LIMIT_S = 60.0
 
@@ -63,6 +66,20 @@ class Viewed:
                 return told
             wait.wait(0.02)
         raise AssertionError(told)
+
+
+def small_run(folder: Path) -> Run:
+    """A finished run of ten samples of two domains, with a judge, a hostile prediction, and failures of both stages."""
+    terminal, web = scenes()["terminal"], scenes()["web"]
+    chosen = tuple(one.sample.id for one in (*terminal[:3], *terminal[13:15], *terminal[23:25], *web[:3]))
+    return played_run(folder, tasks=("terminal", "web"), sample_id=chosen)
+
+
+def page_of(text: str, folder: Path) -> Page:
+    """A page as its HTML says."""
+    path = folder / "page.html"
+    path.write_text(text, encoding="utf-8")
+    return Page(path)
 
 
 @contextmanager
