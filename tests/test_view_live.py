@@ -132,6 +132,30 @@ def test_a_journal_that_was_replaced_is_read_from_its_beginning(run: Run, tmp_pa
         assert status == 503 and b"no run.json there" in body
 
 
+def test_another_answer_in_the_same_place_is_another_answer(run: Run, tmp_path: Path) -> None:
+    """Places in a journal say nothing of the journal that stands there afterwards."""
+    part, other = tmp_path / "part", tmp_path / "other"
+    grown(run.path, part, 6, 0)
+    whole = (part / "predictions.jsonl").read_bytes()
+    texts = [json.loads(line).get("observation", "") for line in whole.splitlines()]
+    told = json.dumps(max(texts[:3], key=len), ensure_ascii=False).encode()
+    another = whole.replace(b'"observation":' + told, b'"observation":"' + b"x" * (len(told) - 2) + b'"')
+    assert len(another) == len(whole) and another != whole
+    with viewed(part) as found:
+        numbering = found.until(lambda told: told["looked"])["made"]["overview"]
+        before = found.text("/list.js")
+        replacement = part / "new"
+        replacement.write_bytes(another)
+        replacement.replace(part / "predictions.jsonl")
+        grown(part, other, 6, 0)
+        with viewed(other) as fresh:
+            fresh.until(lambda told: told["looked"])
+            after = fresh.text("/list.js")
+        assert before != after
+        found.until(lambda told: told["made"]["overview"] != numbering)
+        assert found.text("/list.js") == after
+
+
 def test_a_record_asked_again_counts_once_and_costs_twice(run: Run) -> None:
     store = open_store(run.path)
     counts = Counts(run.record)

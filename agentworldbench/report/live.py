@@ -64,12 +64,13 @@ class LiveRun:
 
     def activity(self) -> Activity:
         """The counts of this moment; what is new is looked at soon. Raises an `AwbError` where the run has gone."""
-        reading = self._read_on()
         if self._seen and self._seen != file_marks(self.path):
             with self._changed:
                 self._wanted = True
                 self._changed.notify_all()
-        return reading.counts.activity(self.path, reading.unread)
+        reading = self._read_on()
+        with self._lock:
+            return reading.counts.activity(self.path, reading.unread)
 
     def numbers(self) -> Numbers | None:
         """Numbers of the last look; before there are some those that are stored, or None."""
@@ -106,7 +107,10 @@ class LiveRun:
 
     def _read_on(self) -> _Reading:
         with self._lock:
-            if not self._reading.holds():
+            before, now = self._reading, file_marks(self.path)
+            if before.exchanged(now):
+                self.looks.forget()
+            if before.exchanged(now) or before.marks[0] != now[0]:
                 self._reading = _Reading(self.path)
             self._reading.read_on()
             return self._reading
@@ -117,6 +121,8 @@ class LiveRun:
             with self._changed:
                 self._changed.wait_for(lambda: self._wanted or self._closed)
                 if self._closed:
+                    self._looked = True
+                    self._changed.notify_all()
                     return
                 self._wanted = False
             marks, begun = file_marks(self.path), time.monotonic()
@@ -142,7 +148,7 @@ class _Reading:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._marks = file_marks(path)
+        self.marks = file_marks(path)
         self.store = open_store(path)
         run = self.store.read_run()
         assert run is not None, "open_store has found it"
@@ -160,18 +166,14 @@ class _Reading:
         """Lines that are no records."""
         return sum(len(journal.bad_lines) for journal in self._journals)
 
-    def holds(self) -> bool:
-        """Whether what was read stands there still: the same `run.json`, and journals that have only grown."""
-        now = file_marks(self._path)
+    def exchanged(self, now: tuple[Mark, ...]) -> bool:
+        """Whether other journals stand there, not the same ones longer."""
         sizes = [journal.size for journal in self._journals]
-        grown = [_grown(*some) for some in zip(self._marks[2:], now[2:], sizes, strict=True)]
-        if not all(grown) or self._marks[0] != now[0]:
-            return False
-        self._marks = now
-        return True
+        return not all(_grown(*some) for some in zip(self.marks[2:], now[2:], sizes, strict=True))
 
     def read_on(self) -> None:
         """Count what came since."""
+        self.marks = file_marks(self._path)
         for journal in self._journals:
             for record in journal.news():
                 self.counts.add(record)

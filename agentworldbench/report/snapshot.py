@@ -61,14 +61,16 @@ class Snapshot:
     stored: bool
 
 
-def marks_of(store: Store, run: RunRecord, key: Key) -> tuple[Place | None, ...]:
-    """The places of a prediction's records: they change when a record does."""
+def marks_of(store: Store, run: RunRecord, key: Key) -> Hashable:
+    """The places of a prediction's records, and the prompts that verdicts must have been given under: this changes when
+    what a page says of the prediction does."""
+    domain = key[0].partition("/")[0]
     verdicts = (
-        store.verdicts.place((*key, one.digest, repeat))
+        (one.system_prompts.get(domain), store.verdicts.place((*key, one.digest, repeat)))
         for one in run.judges
         for repeat in range(1, run.repeats.get(one.digest, 1) + 1)
     )
-    return (store.predictions.place(key), *verdicts)
+    return store.predictions.place(key), *verdicts
 
 
 class Looks:
@@ -91,6 +93,10 @@ class Looks:
         self._own: dict[str, OwnCode] | AwbError = {}
         self._metrics: dict[Key, SampleMetrics] = {}
         self._scored: dict[Key, Place | None] = {}
+
+    def forget(self) -> None:
+        """Other files stand where those were that have been read: places in them say nothing of what is there now."""
+        self.noted, self._metrics, self._scored = {}, {}, {}
 
     def look(self, read: Callable[[], None]) -> None:
         """Bring all up to date; `read` is called when the data have been read. What cannot be done is told by `problem`;
@@ -127,6 +133,7 @@ class Looks:
             self._note(gathered, some)
         if results is None and len(store.predictions):
             if isinstance(self._own, AwbError):
+                self.snapshot = None
                 return f"there are no scores before the run is finished: {self._own}"
             metrics: dict[str, list[SampleMetrics]] = {}
             for key in _keys(samples, run):

@@ -112,7 +112,8 @@ def grown(run: Path, target: Path, predictions: int, verdicts: int, more: bytes 
     target.mkdir(exist_ok=True)
     (target / "run.json").exists() or (target / "run.json").write_bytes((run / "run.json").read_bytes())
     for name, count, rest in (("predictions.jsonl", predictions, more), ("verdicts.jsonl", verdicts, b"")):
-        wanted = b"".join((run / name).read_bytes().splitlines(keepends=True)[:count]) + rest
+        lines = (run / name).read_bytes().splitlines(keepends=True) if count else []
+        wanted = b"".join(lines[:count]) + rest
         known = (target / name).read_bytes() if (target / name).exists() else b""
         assert wanted.startswith(known), "journals only grow"
         if wanted:
