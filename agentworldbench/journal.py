@@ -39,27 +39,40 @@ class Journal(Generic[R]):
         self._record: type[R] = record
         self._index: dict[Hashable, Place] = {}
         self.bad_lines: list[int] = []
-        self._end = 0
+        self._end = self._lines = 0
         self._file: Any = None
         self._syncer: ThreadPoolExecutor | None = None
         self._syncing: Future[None] | None = None
         self._synced = 0.0
-        if path.exists():
-            self._scan()
+        for _ in self.news():
+            pass
 
-    def _scan(self) -> None:
+    def news(self) -> Iterator[R]:
+        """Index what was appended since the file was read last, by whatever process, and give each record.
+
+        What follows the last newline and is no record yet is left for the next time: its writer is not done with it.
+        """
+        if not self.path.exists():
+            return
         with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                body = line.rstrip(b"\n")
+            file.seek(self._end)
+            for line in file:
+                body, whole = line.rstrip(b"\n"), line.endswith(b"\n")
+                record: R | None = None
                 try:
                     record = self._record.model_validate_json(body)
                 except ValidationError as problem:
-                    self._refuse_other_version(number, body, problem)
-                    if body.strip() and line.endswith(b"\n"):
-                        self.bad_lines.append(number)
+                    self._refuse_other_version(self._lines + 1, body, problem)
+                    if not whole:
+                        return
+                    if body.strip():
+                        self.bad_lines.append(self._lines + 1)
                 else:
                     self._note(record, len(body))
                 self._end += len(line)
+                self._lines += whole
+                if record is not None:
+                    yield record
 
     def _refuse_other_version(self, number: int, body: bytes, problem: ValidationError) -> None:
         """A record of another version is a good answer that we cannot read: never ask for it again."""
@@ -107,12 +120,21 @@ class Journal(Generic[R]):
                 yield self._record.model_validate_json(file.read(length))
 
     def every_line(self) -> Iterator[R]:
-        """All readable records, superseded ones too: what was asked and paid in all."""
+        """All readable records that the index knows of, superseded ones too: what was asked and paid in all."""
         if self.path.exists():
             with self.path.open("rb") as file:
+                left = self._end
                 for line in file:
+                    left -= len(line)
+                    if left < 0:
+                        return  # another process has written since
                     with suppress(ValidationError):
                         yield self._record.model_validate_json(line.rstrip(b"\n"))
+
+    @property
+    def size(self) -> int:
+        """How many bytes of the file the index knows."""
+        return self._end
 
     def keys(self) -> Iterable[Hashable]:
         """Keys of all records."""

@@ -77,7 +77,6 @@ def try_own(samples: Samples, allowed: bool) -> None:
 
 def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scoring) -> Results:
     """Compute, store and return all numbers of a run. Raises Interrupted when the user stops it."""
-    groups = by_domain(samples.refs)
     own = own_code(samples, scoring.allow_code)
     try:
         metrics = _metrics(store, samples, own, scoring, run.epochs)
@@ -85,6 +84,22 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
         raise Interrupted(
             "interrupted while metrics were computed; nothing was changed, `awb score` computes them anew"
         ) from None
+    results = results_of(store, run, samples, metrics, own)
+    store.write_metrics(record for some in metrics.values() for record in some)
+    store.write_json("results.json", results.model_dump(mode="json"))
+    return results
+
+
+def results_of(
+    store: Store,
+    run: RunRecord,
+    samples: Samples,
+    metrics: Mapping[str, list[SampleMetrics]],
+    own: Mapping[str, OwnCode],
+) -> Results:
+    """All numbers of what a store holds now; nothing is written. `metrics` are those of its predictions by sample id,
+    epoch after epoch, samples in file order."""
+    groups = by_domain(samples.refs)
     primary = {domain: samples.tasks[domain].primary for domain in groups}
     price = run.price(str(run.predict.model["model"]))
     predictions = _prediction_results(store, groups, run, price)
@@ -92,7 +107,7 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
     for one in run.judges:
         made, outcomes[one.digest] = _judge_results(store, groups, run, one)
         judges.append(made)
-    results = Results(
+    return Results(
         protocol=run.protocol,
         policy=PROTOCOLS[run.protocol].policy,
         predict=run.predict,
@@ -114,9 +129,6 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
         panel=panel_results(run, groups, outcomes),
         agreement=agreements(run, groups, outcomes),
     )
-    store.write_metrics(record for some in metrics.values() for record in some)
-    store.write_json("results.json", results.model_dump(mode="json"))
-    return results
 
 
 def _metrics(

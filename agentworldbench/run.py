@@ -108,14 +108,18 @@ class Run:
 def load_run(path: str | Path) -> Run:
     """Open a run directory. Raises ConfigError when it is none, StoreError when it is damaged."""
     store = open_store(Path(path))
+    return Run(path=store.path, record=_read_run(store), results=read_results(store))
+
+
+def read_results(store: Store) -> Results | None:
+    """The results of a run that are stored. Raises StoreError when they are damaged."""
     results = store.read_results()
     try:
-        parsed = None if results is None else Results.model_validate_json(json.dumps(results))
+        return None if results is None else Results.model_validate_json(json.dumps(results))
     except ValidationError as problem:
         raise StoreError(
             f"{store.path / 'results.json'}: {_why_unread(results)}; `awb score` makes it again"
         ) from problem
-    return Run(path=store.path, record=_read_run(store), results=parsed)
 
 
 def _why_unread(results: Any) -> str:

@@ -6,7 +6,7 @@ those of `results.json`; where a run is still at work, or was stopped, its journ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from math import fsum
 from pathlib import Path
@@ -15,8 +15,10 @@ from typing import Literal
 from pydantic import ValidationError
 
 from agentworldbench.errors import AwbError, ConfigError
+from agentworldbench.prices import dollars
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import Record
+from agentworldbench.render.table import DASH, Table, percent, points
 from agentworldbench.run import Run, load_run
 from agentworldbench.run_record import judge_names
 from agentworldbench.stats.aggregate import RULE_SCORE
@@ -62,11 +64,16 @@ def list_runs(folder: Path) -> list[RunLine]:
     """The runs in a folder, the one worked on last at the end. Raises ConfigError where there is no folder."""
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder; give the one that holds run directories")
-    lines = [_line(path) for path in _directories(folder)]
+    return in_order(run_line(path) for path in run_paths(folder))
+
+
+def in_order(lines: Iterable[RunLine]) -> list[RunLine]:
+    """The run worked on last at the end."""
     return sorted(lines, key=lambda line: (line.worked_on or "", line.path))
 
 
-def _directories(folder: Path) -> Iterator[Path]:
+def run_paths(folder: Path) -> Iterator[Path]:
+    """The run directories in a folder, itself among them. Raises ConfigError where it cannot be read."""
     if (folder / "run.json").exists():
         yield folder
     try:
@@ -83,7 +90,8 @@ def _has_run(path: Path) -> bool:
         return False
 
 
-def _line(path: Path) -> RunLine:
+def run_line(path: Path) -> RunLine:
+    """What is known of one run directory."""
     try:
         return _read(path)
     except (AwbError, OSError, ValidationError, ValueError) as problem:
@@ -161,3 +169,40 @@ def _worked_on(run: Run) -> str:
                 written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
                 moments.append(written.isoformat(timespec="seconds").replace("+00:00", "Z"))
     return max(moments)
+
+
+_NUMBERS = ("Done", "Coverage", "Judge score", "Rule score", "USD")
+_COLUMNS = ("Run", "Model", "Data", "Protocol", "Judges", *_NUMBERS, "Last worked on")
+
+
+def runs_table(lines: Sequence[RunLine], folder: Path) -> Table:
+    """A row a run that could be read, in the order given; the others are named below."""
+    damaged = [f"{line.path}: {line.problem}" for line in lines if line.problem is not None]
+    notes = (
+        "Done: samples with a record, of those selected. Coverage: of each judge, or else of the predictions. Scores "
+        "0-100, as each protocol is headed; scores of unlike data, judges or protocols do not compare.",
+        *(f"Cannot be read: {text}" for text in damaged),
+    )
+    rows = tuple(_row(line, folder) for line in lines if line.problem is None)
+    left = tuple(name for name in _COLUMNS if name not in _NUMBERS)
+    return Table(f"Runs in {folder}", _COLUMNS, rows, left, notes=notes, fold=("Run", "Model", "Judges"))
+
+
+def _row(line: RunLine, folder: Path) -> tuple[str, ...]:
+    predicted = line.predicted / line.selected if line.selected else None
+    part = f" (shard {line.shard})" if line.shard else ""
+    path = Path(line.path)
+    inside = path != folder and path.is_relative_to(folder)
+    return (
+        (str(path.relative_to(folder)) if inside else path.name) + part,
+        line.model or DASH,
+        line.data or DASH,
+        line.protocol or DASH,
+        ", ".join(one.judge for one in line.judges) or DASH,
+        f"{line.done}/{line.selected}",
+        ", ".join(percent(one.coverage) for one in line.judges) or percent(predicted),
+        ", ".join(points(one.score) for one in line.judges) or DASH,
+        points(line.rule_score),
+        DASH if line.cost_usd is None else dollars(line.cost_usd),
+        (line.worked_on or DASH)[:16].replace("T", " "),
+    )

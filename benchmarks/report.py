@@ -2,7 +2,8 @@
 
 2,170 rows of 402 MB with observations of every shape up to 16 KB (`_rows.scored_size`); damaged observations are the
 predictions (`replay/FILE`), and a scripted server judges them. Prints a Markdown table; ends with an error where building takes
-60 s or 500 MB, where the first page has 1 MB or takes 1.5 s, or where a sample's page has 300 KB. From the
+60 s or 500 MB, where the first page has 1 MB or takes 1.5 s, where a sample's page has 300 KB, or where `awb view` takes 2 s to
+listen or to show its first page. From the
 repository root: `python -m benchmarks.report` (4 minutes, 1 GB on disk; `--share 0.1` takes a tenth of the
 rows; `--keep DIR` leaves data, run and report there). Pages are opened where Debian's Chromium is installed.
 """
@@ -11,10 +12,12 @@ from __future__ import annotations
 
 import argparse
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -28,6 +31,7 @@ MEGABYTES: Final = 500.0
 FIRST: Final = 1_000_000
 USABLE: Final = 1.5
 PAGE: Final = 300_000
+VIEWED: Final = 2.0
 
 
 def run(folder: Path, share: float) -> int:
@@ -68,6 +72,23 @@ def sizes(report: Path) -> Iterator[tuple[str, int, int | None]]:
     yield "largest file of a search", max(path.stat().st_size for path in report.glob("search-*.js")), None
     yield "largest trajectory", max(path.stat().st_size for path in (report / "trajectories").iterdir()), None
     yield "the whole report", sum(path.stat().st_size for path in report.rglob("*") if path.is_file()), None
+
+
+def viewed(run: Path) -> Iterator[tuple[str, float]]:
+    """Seconds until `awb view` listens, and until its first page is there."""
+    begun = time.perf_counter()
+    words = [*AWB, "view", str(run), "--port", "0"]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+    ) as viewer:
+        assert viewer.stdout is not None
+        address = viewer.stdout.readline().strip()
+        yield "`awb view` listens", time.perf_counter() - begun
+        begun = time.perf_counter()
+        with urllib.request.urlopen(address) as answer:
+            assert b'class="headline"' in answer.read()
+        yield "its first page is there", time.perf_counter() - begun
+        viewer.send_signal(signal.SIGINT)
 
 
 def opened(report: Path) -> Iterator[tuple[str, float]]:
@@ -113,6 +134,9 @@ def main() -> None:
         for name, size, most in sizes(report):
             print(f"| {name}, KB | {size / 1000:,.0f} | {f'{most / 1000:,.0f}' if most else ''} |")
             missed += [name] * (most is not None and size >= most)
+        for name, seconds in viewed(folder / "run"):
+            print(f"| {name}, seconds | {seconds:.2f} | {VIEWED} |")
+            missed += [name] * (seconds >= VIEWED)
         for name, seconds in opened(report) if CHROMIUM.exists() else ():
             print(f"| {name}, seconds | {seconds:.2f} | {USABLE} |")
             missed += [name] * (seconds >= USABLE and name == "first page loaded")

@@ -268,6 +268,7 @@ def words_of(text: str) -> list[str]:
         "runs conflicts",
         "submit",
         "verify",
+        "view",
     ],
 )
 def test_help_is_pinned(awb: HereAwb, monkeypatch: pytest.MonkeyPatch, words: str) -> None:

@@ -12,6 +12,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -68,6 +69,29 @@ def test_the_line_of_a_record_is_that_of_its_last_one(tmp_path: Path) -> None:
     assert (tmp_path / "predictions.jsonl").read_bytes().split(b"\n")[3] == line(
         prediction("swe/1/1", text="b")
     ).strip()
+
+
+@given(st.lists(st.integers(1, 400), max_size=6))
+@settings(max_examples=30)
+def test_a_journal_that_grows_is_read_on_in_whole_lines(cuts: list[int]) -> None:
+    records = [
+        prediction("swe/1/1", text="a"),
+        prediction("swe/2/1", text="é\u2028"),
+        prediction("swe/1/1", text="b"),
+    ]
+    whole = b"".join(map(line, records[:2])) + b"no record\n" + line(records[2])
+    with TemporaryDirectory() as folder:
+        made, seen, known = journal(Path(folder)), list[Prediction](), 0
+        for end in [*sorted(min(cut, len(whole)) for cut in cuts), len(whole)]:
+            with made.path.open("ab") as file:
+                file.write(whole[known:end])
+            known = end
+            seen += made.news()
+            assert list(made.every_line()) == seen
+            assert made.size <= known
+            fresh = journal(Path(folder))
+            assert (list(fresh), fresh.bad_lines) == (list(made), made.bad_lines)
+        assert (seen, made.bad_lines, list(made.news())) == (records, [3], [])
 
 
 def test_append_get_and_iterate(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from agentworldbench.cli import (
     submit,
     tasks,
     verify,
+    view,
 )
 from agentworldbench.cli.lazy import LazyGroup
 from agentworldbench.cli.streams import last_words, let_go, prepare_streams
@@ -54,6 +55,7 @@ doctor.register(app)
 estimate.register(app)
 compare.register(app)
 report.register(app)
+view.register(app)
 submit.register(app)
 verify.register(app)
 app.add_typer(runs.app, name="runs")

@@ -13,7 +13,6 @@ from agentworldbench.cli.arguments import AllowCode, MovedData, RunPath
 if TYPE_CHECKING:
     from agentworldbench.conflicts import RunConflicts
     from agentworldbench.merge import Counts
-    from agentworldbench.run_list import RunLine
 
 
 class Form(StrEnum):
@@ -31,8 +30,6 @@ app = typer.Typer(
 )
 _LISTED = 50
 """Conflicts that are shown of each judge, unless --limit says otherwise."""
-_NUMBERS = ("Done", "Coverage", "Judge score", "Rule score", "USD")
-_COLUMNS = ("Run", "Model", "Data", "Protocol", "Judges", *_NUMBERS, "Last worked on")
 
 
 @app.command("list")
@@ -46,47 +43,13 @@ def list_(
     import json
 
     from agentworldbench.cli.output import print_tables
-    from agentworldbench.render.table import Table
-    from agentworldbench.run_list import list_runs
+    from agentworldbench.run_list import list_runs, runs_table
 
     lines = list_runs(folder)
     if as_json:
         typer.echo(json.dumps([line.model_dump(mode="json") for line in lines], indent=2))
         return
-    read = [line for line in lines if line.problem is None]
-    damaged = [f"{line.path}: {line.problem}" for line in lines if line.problem is not None]
-    notes = (
-        "Done: samples with a record, of those selected. Coverage: of each judge, or else of the predictions. Scores "
-        "0-100, as each protocol is headed; scores of unlike data, judges or protocols do not compare.",
-        *(f"Cannot be read: {text}" for text in damaged),
-    )
-    rows = tuple(_row(line, folder) for line in read)
-    left = tuple(name for name in _COLUMNS if name not in _NUMBERS)
-    print_tables(
-        [Table(f"Runs in {folder}", _COLUMNS, rows, left, notes=notes, fold=("Run", "Model", "Judges"))]
-    )
-
-
-def _row(line: RunLine, folder: Path) -> tuple[str, ...]:
-    from agentworldbench.prices import dollars
-    from agentworldbench.render.table import DASH, percent, points
-
-    predicted = line.predicted / line.selected if line.selected else None
-    part = f" (shard {line.shard})" if line.shard else ""
-    path = Path(line.path)
-    return (
-        (path.name if path == folder else str(path.relative_to(folder))) + part,
-        line.model or DASH,
-        line.data or DASH,
-        line.protocol or DASH,
-        ", ".join(one.judge for one in line.judges) or DASH,
-        f"{line.done}/{line.selected}",
-        ", ".join(percent(one.coverage) for one in line.judges) or percent(predicted),
-        ", ".join(points(one.score) for one in line.judges) or DASH,
-        points(line.rule_score),
-        DASH if line.cost_usd is None else dollars(line.cost_usd),
-        (line.worked_on or DASH)[:16].replace("T", " "),
-    )
+    print_tables([runs_table(lines, folder)])
 
 
 @app.command("merge")

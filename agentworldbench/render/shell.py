@@ -49,11 +49,14 @@ class Site:
     """Many pages that share one style sheet and one script, which stand beside them as files.
 
     `folder` holds the templates, `style.css` and `script.js`; further styles of the shell are named. The pages' policy
-    allows the site's own files and nothing inline; browsers that read a site from a disk keep to it too.
+    allows the site's own files and nothing inline; browsers that read a site from a disk keep to it too. `served` pages
+    come from a program of ours and may ask it, and nothing else.
     """
 
-    def __init__(self, folder: Path, styles: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, styles: Sequence[str] = (), served: bool = False) -> None:
         self._environment = _environment(folder)
+        self.policy = SERVED if served else _policy(_OWN, _OWN)
+        """What the pages may do."""
         self.files: dict[str, str] = {
             "style.css": "".join(map(_read, [*_sheets(styles), folder / "style.css"])),
             "theme.js": _read(SHELL / "theme.js"),
@@ -63,7 +66,7 @@ class Site:
 
     def page(self, name: str, title: str, root: str = "", **values: Any) -> str:
         """Render `<name>.html`; `root` leads from the page to the site's files, for example `../`."""
-        return _rendered(self._environment, name, title, _policy(_OWN, _OWN), {"root": root} | values)
+        return _rendered(self._environment, name, title, self.policy, {"root": root} | values)
 
 
 def _rendered(environment: Environment, name: str, title: str, policy: str, values: Mapping[str, Any]) -> str:
@@ -83,6 +86,10 @@ def script_json(value: Any) -> str:
     """A value as JSON that can stand in any script: no text in it can end the element, begin a comment or break a line."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(_IN_SCRIPTS)
+
+
+SERVED: Final = _policy("'self'", "'self'") + "; connect-src 'self'"
+"""What a page may do that a program of ours serves."""
 
 
 def embedded_json(value: Any) -> Any:

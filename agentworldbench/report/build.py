@@ -47,10 +47,11 @@ def build_report(
     """
     if len({path.resolve() for path in paths}) < len(paths):
         raise ConfigError("a run is named twice")
+    folders = ["."] if len(paths) == 1 else folder_names(paths)
     made: list[Reported] = []
     seen: list[Listed] = []
     with replaced(output) as folder:
-        for path, name in zip(paths, _folders(paths), strict=True):
+        for path, name in zip(paths, folders, strict=True):
             opened = open_run(path, data)
             below = folder if name == "." else folder / name
             made.append(write_report(opened, below, name, told, remark))
@@ -67,10 +68,8 @@ def build_report(
     return Built(output / "index.html", tuple(made), size)
 
 
-def _folders(paths: Sequence[Path]) -> list[str]:
-    """Where each report stands in the folder of all: `.` alone, else names that differ whatever a file system makes of capitals."""
-    if len(paths) == 1:
-        return ["."]
+def folder_names(paths: Sequence[Path]) -> list[str]:
+    """What the folder of each run's pages is called: names that differ whatever a file system makes of capitals."""
     names: list[str] = []
     taken = {MANIFEST, *RUNS_FILES}
     for path in paths:

@@ -7,7 +7,7 @@ Nothing is asked of any model and nothing in the run directory is changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -90,21 +90,37 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A run with results, and the data it was made on."""
+class Numbers:
+    """What came out of a run: headlines and tables need neither its data nor its journals."""
 
-    path: Path
     run: RunRecord
     results: Results
-    store: Store
-    samples: Samples
-    metrics: dict[tuple[str, int], SampleMetrics]
 
     @property
     def judge_names(self) -> tuple[str, ...]:
         """What each judge is called, in the order of the run."""
-        names = judge_names(self.run.judges)
-        return tuple(names[one.digest] for one in self.run.judges)
+        return _judge_names(self.run)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A run and the data it was made on: what the pages of single predictions need."""
+
+    path: Path
+    run: RunRecord
+    store: Store
+    samples: Samples
+    metrics: Mapping[tuple[str, int], SampleMetrics]
+
+    @property
+    def model(self) -> str:
+        """The model string as the user wrote it."""
+        return str(self.run.predict.model["model"])
+
+    @property
+    def judge_names(self) -> tuple[str, ...]:
+        """What each judge is called, in the order of the run."""
+        return _judge_names(self.run)
 
     def items(self, refs: Sequence[SampleRef]) -> Iterator[Item]:
         """All epochs of each of these samples, one after the other."""
@@ -127,6 +143,23 @@ class Opened:
         return [(both.epoch, _of_reading(judge, both)) for both in found]
 
 
+@dataclass(frozen=True)
+class Opened(Gathered):
+    """A run with results."""
+
+    results: Results
+
+    @property
+    def numbers(self) -> Numbers:
+        """Its numbers alone."""
+        return Numbers(self.run, self.results)
+
+
+def _judge_names(run: RunRecord) -> tuple[str, ...]:
+    names = judge_names(run.judges)
+    return tuple(names[one.digest] for one in run.judges)
+
+
 def _of_reading(judge: JudgeRecord, both: BothReadings) -> Given:
     pair = (both.official, both.strict) if judge.parse == "official" else (both.strict, both.official)
     return Given(judge, both.repeat, both.verdict, *pair)
@@ -143,4 +176,4 @@ def open_run(path: Path, data: str | None = None) -> Opened:
     store = open_store(path)
     samples = reopen_samples(path, found.record, data)
     metrics = {(one.sample_id, one.epoch): one for one in store.read_metrics()}
-    return Opened(path, found.record, found.results, store, samples, metrics)
+    return Opened(path, found.record, store, samples, metrics, found.results)

@@ -15,7 +15,7 @@ from agentworldbench.render.diff import visible
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.sample import unfenced
 from agentworldbench.report.contents import Line
-from agentworldbench.report.gather import Given, Item, Opened
+from agentworldbench.report.gather import Gathered, Given, Item
 from agentworldbench.report.history import assigned
 from agentworldbench.report.names import page_name
 
@@ -25,7 +25,7 @@ SEARCHED_ACTION: Final = 1_000
 _SHORT_ACTION: Final = 110
 
 
-def line_of(opened: Opened, item: Item) -> Line:
+def line_of(opened: Gathered, item: Item) -> Line:
     """What the list shows of one prediction. A judge's score is the mean of its repeats."""
     judges = [item.of_judge(judge) for judge in opened.run.judges]
     failure = item.prediction.failure.kind.value if item.prediction and item.prediction.failure else None
@@ -80,7 +80,7 @@ def search_text(item: Item) -> str:
     return "\n".join((item.ref.id, action, *dict.fromkeys(said), observation)).lower()
 
 
-def list_script(opened: Opened, lines: Sequence[Line], actions: Mapping[str, str]) -> str:
+def list_script(opened: Gathered, lines: Sequence[Line], actions: Mapping[str, str]) -> str:
     """`list.js`: every line, and what its numbers stand for."""
     domains = list(dict.fromkeys(line.domain for line in lines))
     metrics = list(dict.fromkeys(name for line in lines for name in line.metrics))

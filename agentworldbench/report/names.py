@@ -14,6 +14,7 @@ from agentworldbench.texts import sha256_text
 
 SAMPLES: Final = "samples"
 TRAJECTORIES: Final = "trajectories"
+PLOTS: Final = "plots"
 """Folders of a report."""
 _PLAIN = re.compile(r"[a-z0-9_]+/[a-z0-9_.]{1,60}/\d+(#\d+)?")
 _ODD = re.compile(r"[^a-z0-9_.~-]+")

@@ -1,6 +1,6 @@
 """The first page: what came out, how sure it is, what it rests on, and what it cost; the same in Markdown.
 
-In: an opened run and the lines of its predictions. Out: an `Overview`, and one page of Markdown made of it. The tables
+In: the numbers of a run. Out: an `Overview`, and one page of Markdown made of it. The tables
 are those that `awb run` prints, so that page and terminal never say different things.
 """
 
@@ -18,8 +18,8 @@ from agentworldbench.render.names import scope
 from agentworldbench.render.results import run_tables
 from agentworldbench.render.sample import shown
 from agentworldbench.render.table import DASH, markdown_cell, percent, points, share
-from agentworldbench.report.contents import Headline, Line, Overview
-from agentworldbench.report.gather import Opened
+from agentworldbench.report.contents import Headline, Overview
+from agentworldbench.report.gather import Numbers
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval
@@ -30,8 +30,8 @@ NOT_THE_BENCHMARK: Final = (
 )
 
 
-def overview(opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot]) -> Overview:
-    """The first page of a run."""
+def overview(opened: Numbers, samples: int, drawn: Sequence[Plot]) -> Overview:
+    """The first page of a run of so many predictions."""
     results = opened.results
     first, *details = [*run_tables(results), *cost_tables(results)]
     return Overview(
@@ -43,7 +43,7 @@ def overview(opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot]) -> Ov
         plots=tuple(drawn),
         scores=(first,),
         details=tuple(details),
-        samples=len(lines),
+        samples=samples,
     )
 
 
@@ -75,7 +75,7 @@ def _plain(text: str) -> str:
     return markdown_cell(shown(text))
 
 
-def _headlines(opened: Opened) -> Iterator[Headline]:
+def _headlines(opened: Numbers) -> Iterator[Headline]:
     for name, judge in zip(opened.judge_names, opened.results.judges, strict=True):
         yield _of_judge(name, judge)
     rules, policy = opened.results.rules, opened.results.policy
@@ -110,7 +110,7 @@ def _bounds(interval: Interval | None, scale: float) -> str:
     return f"95 %: {interval.low * scale:.1f} to {interval.high * scale:.1f}"
 
 
-def _facts(opened: Opened) -> Iterator[tuple[str, str]]:
+def _facts(opened: Numbers) -> Iterator[tuple[str, str]]:
     run, results = opened.run, opened.results
     data = results.predict.data
     asked = sum(results.predictions.samples.values())
@@ -141,7 +141,7 @@ def _facts(opened: Opened) -> Iterator[tuple[str, str]]:
     yield "Harness", f"awb {last.harness}{commit}; results made by awb {results.made_by} at {results.made_at}"
 
 
-def _coverage(opened: Opened) -> str:
+def _coverage(opened: Numbers) -> str:
     asked = sum(opened.results.predictions.samples.values())
     return percent(sum(opened.results.predictions.predicted.values()) / asked) if asked else DASH
 
@@ -156,7 +156,7 @@ def _counted(by_domain: Iterable[Mapping[str, int]]) -> str:
     return said or "none"
 
 
-def _cost(opened: Opened) -> str:
+def _cost(opened: Numbers) -> str:
     stages = [("predictions", opened.results.predictions.spent)]
     stages += [
         (f"verdicts of {name}", one.spent)
@@ -174,7 +174,7 @@ def _usd(spent: Spending) -> str:
     return f"{dollars(spent.cost_usd)} USD ({tokens})"
 
 
-def _time(opened: Opened) -> str:
+def _time(opened: Numbers) -> str:
     """When the run was worked on: between the first session's start and the last answer."""
     started = [one.started_at for one in opened.run.sessions]
     count = len(started)
@@ -183,7 +183,7 @@ def _time(opened: Opened) -> str:
     seconds = max(0.0, (_moment(ended) - _moment(started[-1])).total_seconds())  # results know whole seconds
     sessions = "1 session" if count == 1 else f"{count} sessions"
     if count == 1:
-        return f"{sessions} from {first} UTC, {_duration(seconds)} until the results"
+        return f"{sessions} from {first} UTC, {duration(seconds)} until the results"
     return f"{sessions}, the first from {first} UTC, the last from {started[-1][:16].replace('T', ' ')} UTC"
 
 
@@ -191,7 +191,8 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

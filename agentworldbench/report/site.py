@@ -9,26 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from agentworldbench.records import SampleRef
-from agentworldbench.render.conflicts import CANARY
 from agentworldbench.render.drawing import Plot
 from agentworldbench.render.plot_files import png_file, svg_file
 from agentworldbench.render.shell import Site
-from agentworldbench.report.contents import Line, Neighbour, Reported
+from agentworldbench.report.contents import Line, Reported
 from agentworldbench.report.figures import plots
 from agentworldbench.report.gather import Item, Opened
 from agentworldbench.report.history import Trajectory
-from agentworldbench.report.lines import line_of, list_script, search_script, search_text, short_action
-from agentworldbench.report.names import SAMPLES, TRAJECTORIES, page_name
+from agentworldbench.report.lines import line_of, search_script, search_text, short_action
+from agentworldbench.report.names import PLOTS, SAMPLES, TRAJECTORIES, page_name
 from agentworldbench.report.overview import overview, summary
-from agentworldbench.report.views import sample_view
+from agentworldbench.report.pages import Pages, overview_page
 from agentworldbench.report.wholes import TEXTS
 from agentworldbench.resources import asset
 from agentworldbench.stats.aggregate import by_domain
-
-PLOTS: Final = "plots"
 
 
 def write_report(
@@ -58,8 +54,7 @@ class _Builder:
     def build(self, name: str) -> Reported:
         """Write everything."""
         self._site = Site(asset("reports", "templates"), ["plots", "texts"])
-        self._order = [(ref, epoch) for ref in self._refs for epoch in range(1, self.opened.run.epochs + 1)]
-        self._places = {page_name(ref.id, epoch): at for at, (ref, epoch) in enumerate(self._order)}
+        self._made = Pages(self.opened, self._site, {"above": self.above, "remark": self.remark})
         trajectories = 0
         for domain, refs in by_domain(self._refs).items():
             searched: dict[str, str] = {}
@@ -67,7 +62,7 @@ class _Builder:
                 self._trajectory(some, searched)
                 trajectories += 1
             self._write(f"search-{domain}.js", search_script(searched))
-        lines = [self.lines[name] for name in self._places]
+        lines = [self.lines[page_name(ref.id, epoch)] for ref, epoch in self._made.order]
         drawn = plots(self.opened, lines)
         self._pictures(drawn)
         self._pages(lines, drawn)
@@ -88,21 +83,13 @@ class _Builder:
     def _trajectory(self, refs: Sequence[SampleRef], searched: dict[str, str]) -> None:
         """The pages of one trajectory's samples, and the file of its turns."""
         trajectory = Trajectory(refs[0].domain, refs[0].cluster)
-        same = [
-            Neighbour(page_name(ref.id), f"turn {ref.turn_idx}")
-            for ref in sorted(refs, key=lambda ref: ref.turn_idx)
-        ]
         for item in self.opened.items(refs):
             name = page_name(item.ref.id, item.epoch)
             history = trajectory.add(item.sample, item.task)
-            view = sample_view(self.opened, item, history, self._around(name), same if len(same) > 1 else [])
-            for file, text in view.files.items():
+            made = self._made.sample(item, history, refs)
+            self._write(f"{SAMPLES}/{name}.html", made.text)
+            for file, text in made.files.items():
                 self._write(f"{TEXTS}/{file}", text)
-            title = f"{item.ref.id} · {self.opened.results.model}"
-            self._write(
-                f"{SAMPLES}/{name}.html",
-                self._page("sample", title, "../", view=view, model=self.opened.results.model),
-            )
             self._note(name, item, searched)
         self._write(f"{TRAJECTORIES}/{trajectory.name}.js", trajectory.script())
 
@@ -110,17 +97,7 @@ class _Builder:
         self.lines[name] = line_of(self.opened, item)
         self.actions[name] = short_action(item)
         searched[name] = search_text(item)
-        self.told(len(self.lines), len(self._order))
-
-    def _around(self, name: str) -> tuple[Neighbour | None, Neighbour | None]:
-        at = self._places[name]
-        return self._neighbour(at - 1), self._neighbour(at + 1)
-
-    def _neighbour(self, at: int) -> Neighbour | None:
-        if not 0 <= at < len(self._order):
-            return None
-        ref, epoch = self._order[at]
-        return Neighbour(page_name(ref.id, epoch), ref.id)
+        self.told(len(self.lines), len(self._made.order))
 
     def _pictures(self, drawn: Sequence[Plot]) -> None:
         for plot in drawn:
@@ -128,19 +105,14 @@ class _Builder:
             (self.folder / PLOTS / f"{plot.name}.png").write_bytes(png_file(plot))
 
     def _pages(self, lines: Sequence[Line], drawn: Sequence[Plot]) -> None:
-        model = self.opened.results.model
-        first = overview(self.opened, lines, drawn)
+        first = overview(self.opened.numbers, len(lines), drawn)
+        more = {"above": self.above, "remark": self.remark}
         self._write("summary.md", summary(first, self.remark))
-        self._write("index.html", self._page("overview", f"Report of {model}", view=first, model=model))
-        self._write("list.js", list_script(self.opened, lines, self.actions))
-        self._write("samples.html", self._page("list", f"Samples of {model}", model=model, count=len(lines)))
+        self._write("index.html", overview_page(self._site, first, more))
+        self._write("list.js", self._made.list_script(lines, self.actions))
+        self._write("samples.html", self._made.list_page(len(lines)))
         for name, text in self._site.files.items():
             self._write(name, text)
-
-    def _page(self, name: str, title: str, root: str = "", **values: object) -> str:
-        return self._site.page(
-            name, title, root, canary=CANARY, above=self.above, remark=self.remark, **values
-        )
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8", errors="replace", newline="\n")

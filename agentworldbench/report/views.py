@@ -28,7 +28,7 @@ from agentworldbench.report.contents import (
     Text,
     VerdictView,
 )
-from agentworldbench.report.gather import Given, Item, Opened
+from agentworldbench.report.gather import Gathered, Given, Item
 from agentworldbench.report.names import page_name
 from agentworldbench.report.wholes import Wholes
 from agentworldbench.scoring.metrics import ui_tree
@@ -49,7 +49,7 @@ MESSAGE_BYTES: Final = 1_500
 
 
 def sample_view(
-    opened: Opened,
+    opened: Gathered,
     item: Item,
     history: HistoryView | None,
     neighbours: tuple[Neighbour | None, Neighbour | None],
@@ -124,7 +124,7 @@ def _sides(observation: str, real: str) -> tuple[str, str, bool]:
     return "\n".join(mine), "\n".join(theirs), True
 
 
-def _top(opened: Opened, item: Item) -> Iterator[tuple[str, str]]:
+def _top(opened: Gathered, item: Item) -> Iterator[tuple[str, str]]:
     for judge, name in zip(opened.run.judges, opened.judge_names, strict=True):
         for one in item.of_judge(judge):
             label = f"{name}, repeat {one.repeat}" if opened.run.repeats.get(judge.digest, 1) > 1 else name
@@ -154,7 +154,7 @@ def _nodes(item: Item) -> tuple[list[NodeRow], int]:
     return ([], 0) if found is None else node_rows(found[1], found[2], found[0])
 
 
-def _verdicts(opened: Opened, item: Item, wholes: Wholes) -> Iterator[VerdictView]:
+def _verdicts(opened: Gathered, item: Item, wholes: Wholes) -> Iterator[VerdictView]:
     names = dict(zip((one.digest for one in opened.run.judges), opened.judge_names, strict=True))
     replies = sum(one.verdict is not None for one in item.given) or 1
     for number, one in enumerate(item.given, start=1):
@@ -226,10 +226,10 @@ def _raw(prediction: Prediction | None, wholes: Wholes) -> Iterator[tuple[str, T
         yield heading, wholes.cut(text, RAW_BYTES // len(held), what)
 
 
-def _facts(opened: Opened, item: Item) -> Iterator[tuple[str, str]]:
+def _facts(opened: Gathered, item: Item) -> Iterator[tuple[str, str]]:
     ref, prediction = item.ref, item.prediction
     if prediction is not None:
-        yield from _asked(prediction, opened.run.price(opened.results.model))
+        yield from _asked(prediction, opened.run.price(opened.model))
         if prediction.dropped_turns:
             yield "Oldest turns left out", str(prediction.dropped_turns)
     yield "Prompt, characters", f"{ref.context_chars:,}"
