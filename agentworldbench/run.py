@@ -262,6 +262,7 @@ def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress) -> str |
     earlier[""] = run.price(str(run.predict.model["model"]))
     ledger = open_ledger(config, plan.predictor, plan.judges, store, plan.samples.refs, earlier)
     progress.notices = [*notices, *([f"Limit: {ledger.told()}."] if ledger.limit else [])]
+    progress.purse = ledger
     run_in_thread(lambda: _session(store, plan, run, patience, progress, ledger))
     return ledger.closing() if ledger.stopped else None
 

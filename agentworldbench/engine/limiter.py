@@ -178,7 +178,7 @@ class Limiter:
 
     @property
     def _at_ceiling(self) -> bool:
-        return self._turnstile.locked() and not self._is_full
+        return self._counts and self._turnstile.locked() and not self._is_full
 
     def _amounts(self, tokens: float) -> Iterator[tuple[Rate, float]]:
         for rate, amount in zip(self._ceilings, (1.0, tokens), strict=True):

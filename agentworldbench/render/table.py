@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentworldbench.render.encoding import in_encoding
+
 DASH = "–"
 """Shown where a number is not available."""
 GAP = 2
@@ -34,11 +36,32 @@ class Table:
     fold: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
 
-    def to_text(self, width: int = 100, colour: bool = False) -> str:
-        """Aligned text, at most `width` columns wide.
+    def to_text(self, width: int = 100, colour: bool = False, encoding: str | None = None) -> str:
+        """Aligned text, at most `width` columns wide, in characters that `encoding` has (None: all).
 
         Columns that do not fit follow in further blocks that begin with the row's name.
         """
+        text = self._in(encoding)._text(width, colour)
+        return in_encoding(text, encoding)
+
+    def _in(self, encoding: str | None) -> Table:
+        """The same in characters that `encoding` has, which are measured then as they will be shown."""
+
+        def told(texts: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(in_encoding(printable(text), encoding) for text in texts)
+
+        return Table(
+            title=in_encoding(printable(self.title), encoding),
+            columns=told(self.columns),
+            rows=tuple(map(told, self.rows)),
+            left=told(self.left),
+            strong=self.strong,
+            notes=told(self.notes),
+            fold=told(self.fold),
+            commands=told(self.commands),
+        )
+
+    def _text(self, width: int, colour: bool) -> str:
         from rich.console import Console
         from rich.text import Text
 
