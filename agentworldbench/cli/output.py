@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import typer
 
-from agentworldbench.render.table import Table, printable
+from agentworldbench.render.table import PROSE_WIDTH, Table, printable
 
 LOG_WIDTH = 120
 """Columns where standard output is no terminal."""
@@ -43,7 +43,7 @@ def say(text: str) -> None:
     """Lines for people, to standard error: on a terminal wrapped between words, except those that are indented,
     because they are to be copied; in a log left as they are."""
     terminal = sys.stderr.isatty()
-    width = line_width(terminal)
+    width = min(line_width(terminal), PROSE_WIDTH)
     for line in text.split("\n"):
         shown = printable(line)
         if terminal and not shown.startswith(" "):

@@ -18,6 +18,8 @@ DASH = "–"
 """Shown where a number is not available."""
 GAP = 2
 """Blanks between columns."""
+PROSE_WIDTH = 120
+"""Longest lines of notes, however wide the terminal: longer ones are hard to read."""
 FOLDED_WIDTH = 24
 """Least width of a column that may be wrapped."""
 
@@ -45,7 +47,8 @@ class Table:
         return in_encoding(text, encoding)
 
     def _in(self, encoding: str | None) -> Table:
-        """The same in characters that `encoding` has, which are measured then as they will be shown."""
+        """The same as it is shown: without control characters, in those that `encoding` has, so that they are
+        measured as they will be."""
 
         def told(texts: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(in_encoding(printable(text), encoding) for text in texts)
@@ -68,28 +71,43 @@ class Table:
         console = Console(
             file=io.StringIO(), width=width, force_terminal=colour, color_system="auto" if colour else None
         )
-        console.print(Text(printable(self.title), style="bold"))
+        console.print(Text(self.title, style="bold"))
         for number, columns in enumerate(self._blocks(width)):
             if number:
                 console.print()
             console.print(self._block(columns))
         for note in self.notes:
-            console.print(Text(printable(note), style="dim"))
+            console.print(Text(note, style="dim"), width=min(width, PROSE_WIDTH))
         for command in self.commands:
-            console.print(Text(f"  {printable(command)}", style="dim"), soft_wrap=True)
+            console.print(Text(f"  {command}", style="dim"), soft_wrap=True)
         assert isinstance(console.file, io.StringIO)
         lines = console.file.getvalue().split("\n")
         return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
 
     def _blocks(self, width: int) -> list[list[int]]:
-        """Column indices of each block."""
+        """Column indices of each block: as few blocks as fit, and of these the most even, so that columns that
+        belong together are not torn apart for a last one."""
+        needed = self._needed()
+        blocks = self._filled(needed, width)
+        for narrower in range(width - 1, 0, -1):
+            more_even = self._filled(needed, narrower)
+            if len(more_even) > len(blocks):
+                break
+            blocks = more_even
+        return blocks
+
+    def _needed(self) -> list[int]:
+        """Columns of the terminal that each of the table's columns takes."""
         from rich.cells import cell_len
 
         needed = []
         for index, name in enumerate(self.columns):
-            cells = [cell_len(printable(row[index])) for row in self.rows]
-            natural = max([cell_len(printable(name)), *cells])
+            natural = max(map(cell_len, (name, *(row[index] for row in self.rows))))
             needed.append(min(natural, FOLDED_WIDTH) if name in self.fold else natural)
+        return needed
+
+    def _filled(self, needed: list[int], width: int) -> list[list[int]]:
+        """Blocks of which each takes as many columns as fit into `width`, the row's name first."""
         key = self.columns.index(self.left[0]) if self.left else 0
         blocks: list[list[int]] = [[]]
         used = 0
@@ -112,14 +130,14 @@ class Table:
         for index in columns:
             name = self.columns[index]
             table.add_column(
-                Text(printable(name)),
+                Text(name),
                 justify="left" if name in self.left else "right",
                 overflow="fold",
                 no_wrap=name not in self.left,
             )
         for number, row in enumerate(self.rows):
             style = "bold" if number in self.strong else ""
-            table.add_row(*(Text(printable(row[index]), style=style) for index in columns))
+            table.add_row(*(Text(row[index], style=style) for index in columns))
         return table
 
     def to_markdown(self) -> str:
