@@ -9,7 +9,7 @@ is in flight, and what was journaled stays.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,12 +20,13 @@ from agentworldbench.config import RunConfig, make_config
 from agentworldbench.engine.descriptors import connections_that_fit
 from agentworldbench.engine.limiter import MOST
 from agentworldbench.engine.pipeline import Patience, Pipeline
-from agentworldbench.engine.progress import Progress
+from agentworldbench.engine.progress import Progress, Watcher
 from agentworldbench.engine.rates import Ceilings
 from agentworldbench.engine.spending import Ledger, check_prices, open_ledger
 from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.models import Model
+from agentworldbench.notebook import Look, nothing, watching
 from agentworldbench.outcome import Scoring, make_results, try_own
 from agentworldbench.panels import panel_asked, panel_notices
 from agentworldbench.plan import Plan, make_judges, make_plan
@@ -33,6 +34,7 @@ from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.pull import Tell
 from agentworldbench.readings import both_readings, differences_table
 from agentworldbench.records import Prediction, SampleMetrics, Verdict
+from agentworldbench.render.cells import run_html
 from agentworldbench.render.table import Table
 from agentworldbench.resources import read_dotenv
 from agentworldbench.response_cache import ResponseCache
@@ -52,8 +54,6 @@ from agentworldbench.store import Store, locked_store, open_store
 if TYPE_CHECKING:
     import pandas
 
-Watcher = Callable[[Progress], None]
-
 
 @dataclass(frozen=True)
 class Run:
@@ -66,6 +66,10 @@ class Run:
     record: RunRecord = field(repr=False)
     results: Results | None = field(repr=False)
     stopped: str | None = None
+
+    def _repr_html_(self) -> str:
+        """Below a notebook's cell: scores with intervals, coverage, judge and protocol, failures."""
+        return run_html(self.results, str(self.path), self.stopped)
 
     def predictions(self) -> Iterator[Prediction]:
         """Stored predictions, one at a time."""
@@ -145,17 +149,21 @@ def evaluate(
     """
     read_dotenv()
     made = make_config({"model": model, **options}, Path(config) if config else None)
-    return execute(make_plan(made, _silent), watch)
+    with watching(watch) as (told, look):
+        return execute(make_plan(made, _silent), told, look)
 
 
-def execute(plan: Plan, watch: Watcher | None = None) -> Run:
-    """Carry out a plan: ask what is due, then score. Raises Interrupted when the user stops it."""
+def execute(plan: Plan, watch: Watcher | None = None, look: Look = nothing) -> Run:
+    """Carry out a plan: ask what is due, then score. Raises Interrupted when the user stops it.
+
+    `watch` is told of every change, by the thread of the engine too; `look` is called now and then by this one.
+    """
     check_own_metrics(plan)
     progress = Progress(watch)
     scoring = Scoring(plan.config.allow_code, plan.config.processes, progress.scoring)
     with locked_store(plan.path) as store:
         run = continue_run(store, plan)
-        stopped = _work(store, plan, run, progress)
+        stopped = _work(store, plan, run, progress, look)
         make_results(store, _read_run(store), plan.samples, scoring)
     return replace(load_run(plan.path), stopped=stopped)
 
@@ -163,7 +171,7 @@ def execute(plan: Plan, watch: Watcher | None = None) -> Run:
 def ask(plan: Plan, watch: Watcher | None = None) -> str | None:
     """Ask what of a plan is due and journal it; no results are made. Returns why it stopped early, or None."""
     with locked_store(plan.path) as store:
-        return _work(store, plan, continue_run(store, plan), Progress(watch))
+        return _work(store, plan, continue_run(store, plan), Progress(watch), nothing)
 
 
 def check_own_metrics(plan: Plan) -> None:
@@ -193,7 +201,8 @@ def plan_judging(path: Path, config: RunConfig, data: str | None = None, tell: T
 
 def judge_run(path: Path, config: RunConfig, watch: Watcher | None = None, data: str | None = None) -> Run:
     """Judge the stored predictions of a run with the judges of `config`."""
-    return execute(plan_judging(path, config, data), watch)
+    with watching(watch) as (told, look):
+        return execute(plan_judging(path, config, data), told, look)
 
 
 def score_run(
@@ -213,8 +222,8 @@ def score_run(
     """
     open_store(path)
     asked = make_config({"panel": panel, "min_judges": min_judges})
-    scoring = Scoring(allow_code, processes, Progress(watch).scoring)
-    with locked_store(path) as store:
+    with watching(watch) as (told, _), locked_store(path) as store:
+        scoring = Scoring(allow_code, processes, Progress(told).scoring)
         stored = _read_run(store)
         run = stored.model_copy(update={"panel": panel_asked(asked, stored.panel, stored.judges)})
         make_results(store, run, reopen_samples(path, run, data), scoring)
@@ -245,7 +254,7 @@ def _read_run(store: Store) -> RunRecord:
     return run
 
 
-def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress) -> str | None:
+def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress, look: Look) -> str | None:
     """One session of work; what it left undone for want of money, or None."""
     config = plan.config
     notices = [*store.notices(), *_strays(store, plan), *repetition_notices(plan, run)]
@@ -263,7 +272,7 @@ def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress) -> str |
     ledger = open_ledger(config, plan.predictor, plan.judges, store, plan.samples.refs, earlier)
     progress.notices = [*notices, *([f"Limit: {ledger.told()}."] if ledger.limit else [])]
     progress.purse = ledger
-    run_in_thread(lambda: _session(store, plan, run, patience, progress, ledger))
+    run_in_thread(lambda: _session(store, plan, run, patience, progress, ledger), look)
     return ledger.closing() if ledger.stopped else None
 
 

@@ -107,7 +107,7 @@ def _entry(word: str) -> Entry | None:
 
 
 def _tables(found: Comparison | Ranking | AgainstEntry) -> list[Table]:
-    from agentworldbench.cli.compare_tables import entry_tables, several_tables, two_tables
+    from agentworldbench.compare.tables import entry_tables, several_tables, two_tables
 
     if found.kind == "two":
         return two_tables(found)

@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from agentworldbench.cli.output import say
-from agentworldbench.engine.progress import Progress
+from agentworldbench.engine.progress import Progress, Watcher
 from agentworldbench.render.progress import has_counts, live_lines, new_notices, opening, status
-from agentworldbench.run import Watcher
 
 FIRST_SECONDS: Final = 10.0
 LONGEST_SECONDS: Final = 300.0

@@ -22,11 +22,11 @@ from typing import Any, Final, Literal
 import typer
 
 from agentworldbench.cli.streams import let_go
-from agentworldbench.engine.progress import Progress, Stage
+from agentworldbench.engine.progress import Progress, Stage, Watcher
 from agentworldbench.errors import AwbError, Interrupted, StoreError
 from agentworldbench.plan import Plan
 from agentworldbench.records import Record, Usage
-from agentworldbench.run import Run, Watcher
+from agentworldbench.run import Run
 from agentworldbench.stats.results import Results
 from agentworldbench.texts import scrub
 

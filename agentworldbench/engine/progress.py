@@ -194,6 +194,10 @@ class Progress:
         return max(known) if self.begun and len(known) == len(stages) else None
 
 
+Watcher = Callable[[Progress], None]
+"""Is called after every change, mostly by the thread of the engine."""
+
+
 def spent(attempts: tuple[Attempt, ...]) -> tuple[Usage, float | None]:
     """Tokens and USD of all attempts together; the cost is None when one of them is not known."""
     if len(attempts) == 1:

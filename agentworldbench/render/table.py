@@ -27,7 +27,8 @@ FOLDED_WIDTH = 24
 @dataclass(frozen=True)
 class Table:
     """`left` names the columns that are not numbers, the first of them identifies a row; `fold`
-    those that may be wrapped; `strong` the indices of summary rows, `commands` lines to be copied, never wrapped."""
+    those that may be wrapped; `strong` the indices of summary rows, `commands` lines to be copied, never wrapped;
+    `lead` counts the columns that stand in the first block wherever they fit."""
 
     title: str
     columns: tuple[str, ...]
@@ -37,6 +38,7 @@ class Table:
     notes: tuple[str, ...] = field(default=())
     fold: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    lead: int = 0
 
     def to_text(self, width: int = 100, colour: bool = False, encoding: str | None = None) -> str:
         """Aligned text, at most `width` columns wide, in characters that `encoding` has (None: all).
@@ -62,6 +64,7 @@ class Table:
             notes=told(self.notes),
             fold=told(self.fold),
             commands=told(self.commands),
+            lead=self.lead,
         )
 
     def _text(self, width: int, colour: bool) -> str:
@@ -91,7 +94,7 @@ class Table:
         blocks = self._filled(needed, width)
         for narrower in range(width - 1, 0, -1):
             more_even = self._filled(needed, narrower)
-            if len(more_even) > len(blocks):
+            if len(more_even) > len(blocks) or len(more_even[0]) < min(self.lead, len(blocks[0])):
                 break
             blocks = more_even
         return blocks
@@ -139,6 +142,12 @@ class Table:
             style = "bold" if number in self.strong else ""
             table.add_row(*(Text(row[index], style=style) for index in columns))
         return table
+
+    def _repr_html_(self) -> str:
+        """Below a notebook's cell."""
+        from agentworldbench.render.cells import cell_html
+
+        return cell_html([self])
 
     def to_markdown(self) -> str:
         """A GitHub table under a heading, notes below."""
