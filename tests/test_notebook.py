@@ -19,6 +19,7 @@ import pytest
 
 from agentworldbench import compare_runs, evaluate, load_run, score_run
 from agentworldbench.engine.progress import Progress
+from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.notebook import SECONDS, CellProgress
 from agentworldbench.render.cells import cell_html, pre_html
 from agentworldbench.render.table import Table
@@ -193,6 +194,23 @@ def test_evaluate_inside_a_running_loop_shows_its_progress(
     cell.clear()
     score_run(run.path)
     assert re.fullmatch(r"metrics 3/3 · \d+ s", cell[-1]["text/plain"])
+
+
+def test_what_the_waiting_thread_raises_ends_the_work_first() -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            ended.append("cancelled")
+
+    def broken() -> None:
+        raise ConnectionError("the kernel has gone")
+
+    with pytest.raises(ConnectionError):
+        run_in_thread(work, broken)
+    assert ended == ["cancelled"]
 
 
 def test_a_watcher_of_the_user_wins_and_a_script_says_nothing(

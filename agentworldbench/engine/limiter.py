@@ -328,4 +328,6 @@ class Limiters:
         return self._by_endpoint[name]
 
     def __iter__(self) -> Iterator[Limiter]:
-        return iter(self._by_endpoint.values())
+        return iter(
+            list(self._by_endpoint.values())
+        )  # as they are now: a display in another thread reads them

@@ -112,9 +112,12 @@ class Pipeline:
     async def run(self, refs: Sequence[SampleRef], seed: int | None) -> None:
         """Do all that is due. Raises the AwbError of a fatal failure; finished records stay."""
         verdicts = sum(map(len, self._repeats.values()))
-        for ref in refs:
-            self._progress.predictions.totals[ref.domain] += len(self._epochs)
-            self._progress.verdicts.totals[ref.domain] += len(self._epochs) * verdicts
+        samples = Counter(ref.domain for ref in refs)
+        totals = {domain: count * len(self._epochs) for domain, count in samples.items()}
+        self._progress.predictions.totals = Counter(totals)
+        self._progress.verdicts.totals = Counter(
+            {domain: count * verdicts for domain, count in totals.items()}
+        )
         # In an engine of this process nothing is read twice, and batches are filled from all samples.
         apart = self._predictor is not None and self._predictor.model.batch is not None
         work = Work(self._in_hand(in_order(refs, seed), apart), apart)

@@ -27,7 +27,10 @@ class Purse(Protocol):
 
 
 class Stage:
-    """Counts of one stage (predictions, or the verdicts of all judges), by domain and together."""
+    """Counts of one stage (predictions, or the verdicts of all judges), by domain and together.
+
+    Read by other threads: `totals` is set once with all its domains, so that nobody's iteration over it fails.
+    """
 
     def __init__(self) -> None:
         self.totals: Counter[str] = Counter()
