@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agentworldbench.cli.display import LONGEST_SECONDS, LogLines, redraws
+from agentworldbench.cli.display import LONGEST_SECONDS, LogLines, is_live
 from agentworldbench.engine import progress as progress_module
 from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.pace import WINDOW, Speed
@@ -83,7 +83,7 @@ def test_a_log_tells_each_notice_once_and_holds_no_control_character(at: list[fl
     log.heed(progress)
     assert told[0] == "first\nAsking for 7 predictions and 7 verdicts."
     assert told[1] == "second"
-    assert "waiting 1 for a rate limit, next in 2 s · 1 retries (rate_limit 1)" in told[2]
+    assert "waiting 1 for a rate limit, next in 2 s · retries 1 (rate_limit 1)" in told[2]
     assert len(told) == 3
     assert all(line.isprintable() for line in told[1:])
 
@@ -100,26 +100,30 @@ def test_nothing_is_said_of_a_run_that_never_could_begin(at: list[float]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("variables", "terminal", "live"),
+    ("mode", "variables", "terminal", "live"),
     [
-        ({"TERM": "xterm-256color"}, True, True),
-        ({"TERM": "xterm-256color"}, False, False),
-        ({"TERM": "dumb"}, True, False),
-        ({}, True, False),
-        ({"TERM": "xterm", "CI": "true"}, True, False),
-        ({"TERM": "xterm", "CI": "false"}, True, True),
-        ({"TERM": "xterm", "NO_COLOR": "1"}, True, True),
+        ("auto", {"TERM": "xterm-256color"}, True, True),
+        ("auto", {"TERM": "xterm-256color"}, False, False),
+        ("auto", {"TERM": "dumb"}, True, False),
+        ("auto", {}, True, False),
+        ("auto", {"TERM": "xterm", "CI": "true"}, True, False),
+        ("auto", {"TERM": "xterm", "CI": "false"}, True, True),
+        ("auto", {"TERM": "xterm", "NO_COLOR": "1"}, True, True),
+        ("live", {"TERM": "xterm", "CI": "true"}, True, True),
+        ("live", {"TERM": "xterm"}, False, False),
+        ("live", {"TERM": "dumb"}, True, False),
+        ("plain", {"TERM": "xterm"}, True, False),
     ],
 )
 def test_where_lines_are_drawn_over(
-    variables: dict[str, str], terminal: bool, live: bool, monkeypatch: pytest.MonkeyPatch
+    mode: str, variables: dict[str, str], terminal: bool, live: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("TERM", "CI", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: terminal))
-    assert redraws() is live
+    assert is_live(mode) is live
 
 
 # --- a block ----------------------------------------------------------------------------------
@@ -152,8 +156,8 @@ def test_a_block_of_everything(at: list[float]) -> None:
         "                 MCP  Search  Terminal    SWE  Android    Web     OS",
         "  predictions  6/310   6/310     6/310  6/310    6/310  5/310  5/310",
         "  verdicts     3/310   3/310     3/310  3/310    3/310  3/310  2/310",
-        "  failed       5 predictions (content_filter 5)",
-        "  from cache   2 predictions, 0 verdicts",
+        "  failed       predictions 5 (content_filter 5)",
+        "  from cache   predictions 2, verdicts 0",
         "  requests     0/12 in flight",
         "  waiting      1 for a rate limit, next in 7 s",
         "  retries      1 (rate_limit 1)",

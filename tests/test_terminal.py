@@ -39,6 +39,7 @@ def words(server: ScriptedServer, *more: str) -> list[str]:
     return ["run", *asked, *more]
 
 
+@pytest.mark.usefixtures("quick_retries")
 def test_a_log_of_failures_is_plain_and_ends_with_the_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,7 +53,7 @@ def test_a_log_of_failures_is_plain_and_ends_with_the_counts(
     asking, counts, results = done.err.splitlines()[-4:-1]
     assert asking == "Asking for 6 predictions and 6 verdicts."
     assert re.match(r"predictions 6/6 \(6 failed: content_filter 6\) · ", counts)
-    assert " · 6 retries (provider_error 6) · " in counts
+    assert " · retries 6 (provider_error 6) · " in counts
     assert "left" not in counts
     assert results.startswith("Results: ")
     assert "\x1b" not in done.out

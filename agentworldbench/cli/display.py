@@ -30,20 +30,21 @@ _CANNOT_REDRAW: Final = frozenset({"", "dumb", "unknown"})
 @contextmanager
 def display(mode: str) -> Iterator[Watcher]:
     """A watcher to hand to `run.execute`; `mode` is auto, live, plain or none."""
-    if mode == "auto":
-        mode = "live" if redraws() else "plain"
     if mode == "none":
         yield lambda progress: None
-    elif mode == "plain":
-        yield from _plain()
-    else:
+    elif is_live(mode):
         yield from _live()
+    else:
+        yield from _plain()
 
 
-def redraws() -> bool:
-    """Whether standard error is a terminal that can draw over its lines, and no recording of a build."""
-    terminal = sys.stderr.isatty() and (os.name == "nt" or os.environ.get("TERM", "") not in _CANNOT_REDRAW)
-    return terminal and os.environ.get("CI", "").lower() in ("", "0", "false")
+def is_live(mode: str) -> bool:
+    """Whether a block is drawn over: never where standard error is no terminal that can do so, whatever is wished, and
+    unasked not in a build, whose terminal is recorded."""
+    dumb = os.name != "nt" and os.environ.get("TERM", "") in _CANNOT_REDRAW
+    if mode == "plain" or dumb or not sys.stderr.isatty():
+        return False
+    return mode == "live" or os.environ.get("CI", "").lower() in ("", "0", "false")
 
 
 class LogLines:

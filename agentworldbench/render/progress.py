@@ -63,7 +63,7 @@ def status(progress: Progress) -> str:
         parts += map(connections, progress.limiters)
     parts += filter(None, (waiting(progress), tokens(progress), *_money(progress)))
     if progress.retries:
-        parts.append(f"{progress.retries} retries ({by_class(progress.retried)})")
+        parts.append(f"retries {progress.retries} ({by_class(progress.retried)})")
     parts.append(duration(progress.elapsed))
     left = progress.seconds_left
     if left and (under_way or progress.is_scoring):
@@ -149,10 +149,10 @@ def _facts(progress: Progress, room: int) -> Iterator[tuple[int, list[str]]]:
     """Importance (0: most) and lines of everything that is told below the bars."""
     for name, stage in (("predictions", progress.predictions), ("verdicts", progress.verdicts)):
         if stage.failures:
-            told = f"{stage.failures.total()} {name} ({by_class(stage.failures)})"
+            told = f"{name} {stage.failures.total()} ({by_class(stage.failures)})"
             yield 1, _fact("failed", told, room)
     if any(stage.recalled for stage in (progress.predictions, progress.verdicts)):
-        told = f"{progress.predictions.recalled} predictions, {progress.verdicts.recalled} verdicts"
+        told = f"predictions {progress.predictions.recalled}, verdicts {progress.verdicts.recalled}"
         yield 3, _fact("from cache", told, room)
     if told := "; ".join(map(connections, progress.limiters)):
         yield 1, _fact("requests", told, room)
