@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ValidationError
 
 from agentworldbench.config import RunConfig, make_config
-from agentworldbench.engine.descriptors import connections_that_fit
-from agentworldbench.engine.limiter import MOST
+from agentworldbench.engine.descriptors import connections_each
 from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress, Watcher
 from agentworldbench.engine.rates import Ceilings
@@ -265,7 +264,7 @@ def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress, look: Lo
         config.retry_failed,
         Ceilings(config.requests_per_minute, config.tokens_per_minute),
         Ceilings(config.judge_requests_per_minute, config.judge_tokens_per_minute),
-        most=_connections(config, plan.models, notices),
+        most=connections_each(plan.models, config.max_connections, notices),
     )
     earlier = {judge.digest: run.price(judge.model) for judge in run.judges}
     earlier[""] = run.price(str(run.predict.model["model"]))
@@ -283,22 +282,6 @@ def _strays(store: Store, plan: Plan) -> Iterator[str]:
         count = sum(isinstance(key, tuple) and key[0] not in known for key in journal.keys())  # noqa: SIM118
         if count:
             yield f"{journal.path}: {count} records are of samples that this run does not have, and are left out"
-
-
-def _connections(config: RunConfig, models: list[Model], notices: list[str]) -> int:
-    """How many connections an endpoint can have; a line to `notices` where the system allows fewer than wanted.
-
-    Model and judges keep connections of their own, also where they share an endpoint and its limit.
-    """
-    keeping = sum(model.endpoint is not None for model in models) or 1
-    wanted = config.max_connections or MOST
-    each = max(1, connections_that_fit(wanted * keeping) // keeping)
-    if each < wanted:
-        notices.append(
-            f"The system lets this process open few files: at most {each} connections at an endpoint "
-            "(`ulimit -n` shows the limit, an administrator moves it)."
-        )
-    return each
 
 
 async def _session(
