@@ -6,6 +6,7 @@ The golden files `golden/table_*.txt` show one table at 80 and 200 columns, and 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,25 +68,30 @@ def numbers(table: Table) -> list[str]:
 
 def check(table: Table, width: int) -> None:
     """Every number stands on a line whole, as often as in the table, and no line is too long."""
-    body = table.to_text(width)
-    assert max(map(cell_len, body.splitlines())) <= width
-    bare = replace(table, notes=(), title="").to_text(width)
-    for cell in set(numbers(table)):
-        assert bare.count(cell) >= numbers(table).count(cell), (width, cell)
+    text = replace(table, notes=(), title="").to_text(width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    for cell, count in Counter(numbers(table)).items():
+        assert text.count(cell) >= count, (width, cell)
 
 
-@pytest.mark.parametrize("width", range(40, 241, 8))
-def test_no_number_is_lost_at_any_width(width: int) -> None:
+@pytest.mark.parametrize("width", range(40, 241, 25))
+def test_no_number_is_lost(width: int) -> None:
     check(SHOWN, width)
 
 
-@pytest.mark.parametrize("width", [40, 61, 80, 137, 240])
+@pytest.mark.parametrize("width", [40, 80, 137])
 def test_no_published_number_is_lost(width: int) -> None:
-    for table in leaderboard_tables(load_entries()):
+    check(leaderboard_tables(load_entries())[0], width)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", range(40, 241))
+def test_no_number_is_lost_at_any_width(width: int) -> None:
+    for table in (SHOWN, *leaderboard_tables(load_entries())):
         check(table, width)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     st.lists(st.text(st.characters(codec="utf-8"), max_size=60), min_size=1, max_size=3),
     st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=12),
