@@ -9,7 +9,7 @@ is in flight, and what was journaled stays.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import ValidationError
 
 from agentworldbench.config import RunConfig, make_config
-from agentworldbench.engine.descriptors import connections_that_fit
-from agentworldbench.engine.limiter import MOST
+from agentworldbench.engine.descriptors import connections_each
 from agentworldbench.engine.pipeline import Patience, Pipeline
-from agentworldbench.engine.progress import Progress
+from agentworldbench.engine.progress import Progress, Watcher
 from agentworldbench.engine.rates import Ceilings
 from agentworldbench.engine.spending import Ledger, check_prices, open_ledger
 from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.models import Model
+from agentworldbench.notebook import Look, nothing, watching
 from agentworldbench.outcome import Scoring, make_results, try_own
 from agentworldbench.panels import panel_asked, panel_notices
 from agentworldbench.plan import Plan, make_judges, make_plan
@@ -33,6 +33,7 @@ from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.pull import Tell
 from agentworldbench.readings import both_readings, differences_table
 from agentworldbench.records import Prediction, SampleMetrics, Verdict
+from agentworldbench.render.cells import run_html
 from agentworldbench.render.table import Table
 from agentworldbench.resources import read_dotenv
 from agentworldbench.response_cache import ResponseCache
@@ -52,8 +53,6 @@ from agentworldbench.store import Store, locked_store, open_store
 if TYPE_CHECKING:
     import pandas
 
-Watcher = Callable[[Progress], None]
-
 
 @dataclass(frozen=True)
 class Run:
@@ -66,6 +65,10 @@ class Run:
     record: RunRecord = field(repr=False)
     results: Results | None = field(repr=False)
     stopped: str | None = None
+
+    def _repr_html_(self) -> str:
+        """Below a notebook's cell: scores with intervals, coverage, judge and protocol, failures."""
+        return run_html(self.results, str(self.path), self.stopped)
 
     def predictions(self) -> Iterator[Prediction]:
         """Stored predictions, one at a time."""
@@ -149,17 +152,21 @@ def evaluate(
     """
     read_dotenv()
     made = make_config({"model": model, **options}, Path(config) if config else None)
-    return execute(make_plan(made, _silent), watch)
+    with watching(watch) as (told, look):
+        return execute(make_plan(made, _silent), told, look)
 
 
-def execute(plan: Plan, watch: Watcher | None = None) -> Run:
-    """Carry out a plan: ask what is due, then score. Raises Interrupted when the user stops it."""
+def execute(plan: Plan, watch: Watcher | None = None, look: Look = nothing) -> Run:
+    """Carry out a plan: ask what is due, then score. Raises Interrupted when the user stops it.
+
+    `watch` is told of every change, by the thread of the engine too; `look` is called now and then by this one.
+    """
     check_own_metrics(plan)
     progress = Progress(watch)
     scoring = Scoring(plan.config.allow_code, plan.config.processes, progress.scoring)
     with locked_store(plan.path) as store:
         run = continue_run(store, plan)
-        stopped = _work(store, plan, run, progress)
+        stopped = _work(store, plan, run, progress, look)
         make_results(store, _read_run(store), plan.samples, scoring)
     return replace(load_run(plan.path), stopped=stopped)
 
@@ -167,7 +174,7 @@ def execute(plan: Plan, watch: Watcher | None = None) -> Run:
 def ask(plan: Plan, watch: Watcher | None = None) -> str | None:
     """Ask what of a plan is due and journal it; no results are made. Returns why it stopped early, or None."""
     with locked_store(plan.path) as store:
-        return _work(store, plan, continue_run(store, plan), Progress(watch))
+        return _work(store, plan, continue_run(store, plan), Progress(watch), nothing)
 
 
 def check_own_metrics(plan: Plan) -> None:
@@ -197,7 +204,8 @@ def plan_judging(path: Path, config: RunConfig, data: str | None = None, tell: T
 
 def judge_run(path: Path, config: RunConfig, watch: Watcher | None = None, data: str | None = None) -> Run:
     """Judge the stored predictions of a run with the judges of `config`."""
-    return execute(plan_judging(path, config, data), watch)
+    with watching(watch) as (told, look):
+        return execute(plan_judging(path, config, data), told, look)
 
 
 def score_run(
@@ -217,8 +225,8 @@ def score_run(
     """
     open_store(path)
     asked = make_config({"panel": panel, "min_judges": min_judges})
-    scoring = Scoring(allow_code, processes, Progress(watch).scoring)
-    with locked_store(path) as store:
+    with watching(watch) as (told, _), locked_store(path) as store:
+        scoring = Scoring(allow_code, processes, Progress(told).scoring)
         stored = _read_run(store)
         run = stored.model_copy(update={"panel": panel_asked(asked, stored.panel, stored.judges)})
         make_results(store, run, reopen_samples(path, run, data), scoring)
@@ -249,7 +257,7 @@ def _read_run(store: Store) -> RunRecord:
     return run
 
 
-def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress) -> str | None:
+def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress, look: Look) -> str | None:
     """One session of work; what it left undone for want of money, or None."""
     config = plan.config
     notices = [*store.notices(), *_strays(store, plan), *repetition_notices(plan, run)]
@@ -260,13 +268,14 @@ def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress) -> str |
         config.retry_failed,
         Ceilings(config.requests_per_minute, config.tokens_per_minute),
         Ceilings(config.judge_requests_per_minute, config.judge_tokens_per_minute),
-        most=_connections(config, plan.models, notices),
+        most=connections_each(plan.models, config.max_connections, notices),
     )
     earlier = {judge.digest: run.price(judge.model) for judge in run.judges}
     earlier[""] = run.price(str(run.predict.model["model"]))
     ledger = open_ledger(config, plan.predictor, plan.judges, store, plan.samples.refs, earlier)
     progress.notices = [*notices, *([f"Limit: {ledger.told()}."] if ledger.limit else [])]
-    run_in_thread(lambda: _session(store, plan, run, patience, progress, ledger))
+    progress.purse = ledger
+    run_in_thread(lambda: _session(store, plan, run, patience, progress, ledger), look)
     return ledger.closing() if ledger.stopped else None
 
 
@@ -277,22 +286,6 @@ def _strays(store: Store, plan: Plan) -> Iterator[str]:
         count = sum(isinstance(key, tuple) and key[0] not in known for key in journal.keys())  # noqa: SIM118
         if count:
             yield f"{journal.path}: {count} records are of samples that this run does not have, and are left out"
-
-
-def _connections(config: RunConfig, models: list[Model], notices: list[str]) -> int:
-    """How many connections an endpoint can have; a line to `notices` where the system allows fewer than wanted.
-
-    Model and judges keep connections of their own, also where they share an endpoint and its limit.
-    """
-    keeping = sum(model.endpoint is not None for model in models) or 1
-    wanted = config.max_connections or MOST
-    each = max(1, connections_that_fit(wanted * keeping) // keeping)
-    if each < wanted:
-        notices.append(
-            f"The system lets this process open few files: at most {each} connections at an endpoint "
-            "(`ulimit -n` shows the limit, an administrator moves it)."
-        )
-    return each
 
 
 async def _session(

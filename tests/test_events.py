@@ -303,7 +303,7 @@ def test_progress_comes_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch, t
             if step == 50:
                 progress.notices.append("late")
             failure = Failure(kind=FailureKind.EMPTY, message="no text") if step % 2 else None
-            progress.predictions.add(Usage(), 0.5, failure)
+            progress.predictions.add("swe", Usage(), 0.5, failure)
             progress.update()
     found = [json.loads(line) for line in out.getvalue().splitlines()]
     counted = [one["predictions"]["finished"] for one in found if one["event"] == "progress"]

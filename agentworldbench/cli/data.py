@@ -89,9 +89,9 @@ def _pull_each(parts: Mapping[str, Callable[[], Pulled]], first_ends: bool) -> N
 
 
 def _tell(line: str) -> None:
-    from agentworldbench.render.table import printable
+    from agentworldbench.cli.output import say
 
-    typer.echo(printable(line), err=True)
+    say(line)
 
 
 def _table(title: str, pulled: Pulled) -> Table:

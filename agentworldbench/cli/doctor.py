@@ -28,17 +28,16 @@ def doctor(values: dict[str, Any], config_file: Path | None) -> None:
 
     Takes the flags of `awb run`: put `doctor` in place of `run` in the command you are about to start.
     """
-    from agentworldbench.cli.output import print_tables
+    from agentworldbench.cli.output import print_tables, say
     from agentworldbench.config import make_config
     from agentworldbench.doctor import examine, states
     from agentworldbench.engine.thread import run_in_thread
-    from agentworldbench.render.table import printable
 
     config = make_config(values, config_file)
     checkups: list[Checkup] = []
 
     async def work() -> None:
-        checkups.extend(await examine(config, lambda line: typer.echo(printable(line), err=True)))
+        checkups.extend(await examine(config, say))
 
     run_in_thread(work)
     print_tables([_table(checkup) for checkup in checkups])

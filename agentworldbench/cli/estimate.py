@@ -65,7 +65,7 @@ def estimate_command(
     exists, what is still due is counted. With --pilot RUN: what ± each mix of samples, epochs and
     judge repeats would leave, and its cost. With --json one object is printed.
     """
-    from agentworldbench.cli.output import print_tables
+    from agentworldbench.cli.output import print_tables, say
     from agentworldbench.config import make_config
     from agentworldbench.estimate import estimate
     from agentworldbench.plan import make_plan
@@ -77,7 +77,7 @@ def estimate_command(
         from agentworldbench.pilot import planned_config
 
         config = planned_config(opened, config)
-    plan = make_plan(config, lambda line: typer.echo(printable(line), err=True))
+    plan = make_plan(config, say)
     told = None
     if opened is not None:
         from agentworldbench.pilot_estimate import pilot_estimate

@@ -22,11 +22,11 @@ from typing import Any, Final, Literal
 import typer
 
 from agentworldbench.cli.streams import let_go
-from agentworldbench.engine.progress import Progress, Stage
+from agentworldbench.engine.progress import Progress, Stage, Watcher
 from agentworldbench.errors import AwbError, Interrupted, StoreError
 from agentworldbench.plan import Plan
 from agentworldbench.records import Record, Usage
-from agentworldbench.run import Run, Watcher
+from agentworldbench.run import Run
 from agentworldbench.stats.results import Results
 from agentworldbench.texts import scrub
 
@@ -72,14 +72,17 @@ class Begin(Event):
 
 
 class ProgressEvent(Event):
-    """Counts so far. `seconds` since the session began; `seconds_left` is rough, None while unknown."""
+    """Counts so far. `waiting`: requests between two attempts; `retried`: further attempts by the class of failure before
+    them. `seconds` since the session began; `seconds_left` is rough, None while unknown."""
 
     event: Literal["progress"] = "progress"
     predictions: StageCounts
     verdicts: StageCounts
     cost_usd: float | None
     in_flight: int
+    waiting: int
     retries: int
+    retried: dict[str, int]
     seconds: float
     seconds_left: float | None
 
@@ -253,7 +256,9 @@ def _progress(progress: Progress) -> ProgressEvent:
         if all(stage.cost_known for stage in stages)
         else None,
         in_flight=progress.in_flight,
+        waiting=len(progress.waits),
         retries=progress.retries,
+        retried=dict(sorted(progress.retried.items())),
         seconds=round(progress.elapsed, 3),
         seconds_left=None if left is None else round(left, 1),
     )

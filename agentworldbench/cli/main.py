@@ -128,9 +128,10 @@ def main() -> NoReturn:
 
 
 def _complain(problem: AwbError) -> int:
+    from agentworldbench.cli.output import say
     from agentworldbench.render.table import printable
 
-    typer.echo(f"awb: {printable(str(problem))}", err=True)
+    say(f"awb: {printable(str(problem))}")
     return problem.exit_code
 
 
@@ -139,11 +140,12 @@ def _correct(problem: typer.BadParameter) -> int:
     if type(problem).__name__ == "NoArgsIsHelpError":
         problem.show()
         return problem.exit_code
+    from agentworldbench.cli.output import say
     from agentworldbench.render.table import printable
 
     message = problem.format_message().replace("Value error, ", "").rstrip(".")
     where = problem.ctx.command_path if problem.ctx else "awb"
-    typer.echo(f"awb: {printable(message)} (see {where} --help)", err=True)
+    say(f"awb: {printable(message)} (see {where} --help)")
     return problem.exit_code
 
 

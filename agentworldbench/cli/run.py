@@ -294,6 +294,6 @@ def _print_tables(finished: Run, stream: Events) -> None:
 
 
 def _say(line: str) -> None:
-    from agentworldbench.render.table import printable
+    from agentworldbench.cli.output import say
 
-    typer.echo(printable(line), err=True)
+    say(line)

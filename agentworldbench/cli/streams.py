@@ -2,7 +2,7 @@
 
 A run is worth more than what it says on the way: a reader of standard error that goes away, or a log on
 a full disk, silences it and stops nothing. Results that cannot be written to standard output are an error, those that nobody
-reads any more are none. A character that the terminal has not is shown as `?`.
+reads any more are none. A character that the terminal has not is spelled in those that it has.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import io
 import os
 import sys
 from typing import TextIO
+
+from agentworldbench.render.encoding import ERRORS, register
 
 _NOBODY_READS = frozenset({errno.EPIPE, errno.EIO, errno.ENXIO, errno.ENOSPC})
 
@@ -32,6 +34,7 @@ class _Lasting(io.FileIO):
 
 def prepare_streams() -> None:
     """Make the streams of this process fit for a run; once, before anything is opened."""
+    register()
     for number in (0, 1, 2):
         # A file of ours that got the number of a closed stream would take in what libraries print.
         with contextlib.suppress(OSError):
@@ -41,13 +44,13 @@ def prepare_streams() -> None:
     if sys.stdout is None:
         sys.stdout = io.TextIOWrapper(io.FileIO(1, "wb", closefd=False), encoding="utf-8")
     reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None and sys.stdout.errors == "strict":
-        reconfigure(errors="replace")
+    if reconfigure is not None and sys.stdout.errors in ("strict", "surrogateescape"):
+        reconfigure(errors=ERRORS)
     old = sys.stderr
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(_Lasting(2, "wb", closefd=False)),
         encoding=old.encoding if old else "utf-8",
-        errors="backslashreplace",
+        errors=ERRORS,
         line_buffering=True,
         write_through=True,
     )

@@ -177,6 +177,6 @@ def _print(report: Report, err: bool) -> None:
 
 
 def _say(line: str) -> None:
-    from agentworldbench.render.table import printable
+    from agentworldbench.cli.output import say
 
-    typer.echo(printable(line), err=True)
+    say(line)

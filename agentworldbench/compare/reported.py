@@ -21,6 +21,7 @@ from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.leaderboard.entries import Entry, load_entries
 from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.records import Record
+from agentworldbench.render.cells import cell_html
 from agentworldbench.render.names import domain_name
 from agentworldbench.resources import mini_folder
 from agentworldbench.stats.against import Against, against
@@ -47,6 +48,12 @@ class AgainstEntry(Record):
     domains: dict[str, Against]
     overall: Against
     notes: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """Below a notebook's cell: the tables of `awb compare`."""
+        from agentworldbench.compare.tables import entry_tables
+
+        return cell_html(entry_tables(self))
 
 
 def find_entry(word: str) -> Entry | None:

@@ -37,6 +37,7 @@ from agentworldbench.errors import ConfigError
 from agentworldbench.leaderboard.entries import RANK_COVERAGE
 from agentworldbench.protocol import Policy
 from agentworldbench.records import Record
+from agentworldbench.render.cells import cell_html
 from agentworldbench.render.names import domain_name
 from agentworldbench.stats.aggregate import mean
 from agentworldbench.stats.intervals import Interval, clustered, stratified
@@ -92,6 +93,12 @@ class Ranking(Record):
     shared: int
     measures: tuple[Standings, ...]
     notes: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """Below a notebook's cell: the tables of `awb compare`."""
+        from agentworldbench.compare.tables import several_tables
+
+        return cell_html(several_tables(self))
 
 
 def rank_runs(

@@ -32,6 +32,7 @@ from agentworldbench.compare.sides import (
 )
 from agentworldbench.protocol import Policy
 from agentworldbench.records import Record
+from agentworldbench.render.cells import cell_html
 from agentworldbench.render.names import domain_name
 from agentworldbench.stats.paired import Differences, Pair, by_task, differences
 
@@ -93,6 +94,12 @@ class Comparison(Record):
     same_record: int
     measures: tuple[Measure, ...]
     notes: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """Below a notebook's cell: the tables of `awb compare`."""
+        from agentworldbench.compare.tables import two_tables
+
+        return cell_html(two_tables(self))
 
 
 def compare_runs(

@@ -9,11 +9,32 @@ that cannot be opened looks like a broken network, and then a file of the run ca
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from agentworldbench.engine.limiter import MOST
+from agentworldbench.models import Model
+
 SPARE: Final = 16
 """Open files beside connections: journals, rows that are read, look-ups, the cache."""
+
+
+def connections_each(models: Sequence[Model], asked: int | None, notices: list[str]) -> int:
+    """How many connections an endpoint can have (`asked`: --max-connections); a line to `notices` where the system
+    allows fewer than wanted.
+
+    Model and judges keep connections of their own, also where they share an endpoint and its limit.
+    """
+    keeping = sum(model.endpoint is not None for model in models) or 1
+    wanted = asked or MOST
+    each = max(1, connections_that_fit(wanted * keeping) // keeping)
+    if each < wanted:
+        notices.append(
+            f"The system lets this process open few files: at most {each} connections at an endpoint "
+            "(`ulimit -n` shows the limit, an administrator moves it)."
+        )
+    return each
 
 
 def connections_that_fit(wanted: int) -> int:

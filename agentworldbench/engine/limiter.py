@@ -178,7 +178,7 @@ class Limiter:
 
     @property
     def _at_ceiling(self) -> bool:
-        return self._turnstile.locked() and not self._is_full
+        return self._counts and self._turnstile.locked() and not self._is_full
 
     def _amounts(self, tokens: float) -> Iterator[tuple[Rate, float]]:
         for rate, amount in zip(self._ceilings, (1.0, tokens), strict=True):
@@ -328,4 +328,6 @@ class Limiters:
         return self._by_endpoint[name]
 
     def __iter__(self) -> Iterator[Limiter]:
-        return iter(self._by_endpoint.values())
+        return iter(
+            list(self._by_endpoint.values())
+        )  # as they are now: a display in another thread reads them

@@ -111,9 +111,13 @@ class Pipeline:
 
     async def run(self, refs: Sequence[SampleRef], seed: int | None) -> None:
         """Do all that is due. Raises the AwbError of a fatal failure; finished records stay."""
-        predictions = len(refs) * len(self._epochs)
-        self._progress.predictions.total = predictions
-        self._progress.verdicts.total = predictions * sum(map(len, self._repeats.values()))
+        verdicts = sum(map(len, self._repeats.values()))
+        samples = Counter(ref.domain for ref in refs)
+        totals = {domain: count * len(self._epochs) for domain, count in samples.items()}
+        self._progress.predictions.totals = Counter(totals)
+        self._progress.verdicts.totals = Counter(
+            {domain: count * verdicts for domain, count in totals.items()}
+        )
         # In an engine of this process nothing is read twice, and batches are filled from all samples.
         apart = self._predictor is not None and self._predictor.model.batch is not None
         work = Work(self._in_hand(in_order(refs, seed), apart), apart)
@@ -181,7 +185,7 @@ class Pipeline:
         if not await self._ledger.admit(self._jobs(unit, prediction), place):
             return  # left for a session with a higher --max-cost
         if prediction is not None:
-            stage.reuse(prediction.failure)
+            stage.reuse(unit.ref.domain, prediction.failure)
             await asyncio.sleep(0)  # others and an interrupt are heard; who asks waits for a turn anyway
         elif self._predictor is not None:
             await slot.take()
@@ -195,7 +199,7 @@ class Pipeline:
                 prediction = await remembered(self._cache, partial(self._ask, slot, attempts), make)
             self._store.predictions.append(prediction)
             self._ledger.settle(unit.job, prediction)
-            stage.add(prediction.usage, prediction.cost_usd, prediction.failure)
+            stage.add(unit.ref.domain, prediction.usage, prediction.cost_usd, prediction.failure)
             stage.recalled += prediction.cached_usage is not None
         self._hand_over(unit, prediction, place)
 
@@ -255,10 +259,10 @@ class Pipeline:
             self._to_judge[question.judge.digest(), unit.ref.domain] -= 1
             self._ledger.release(question.job)
             if prediction is None or question.judge.shown(prediction) is None:
-                stage.total -= 1
+                stage.totals[unit.ref.domain] -= 1
             else:
                 stored = self._stored_verdict(question, prediction)
-                stage.reuse(question.judge.failed(stored) if stored else None)
+                stage.reuse(unit.ref.domain, question.judge.failed(stored) if stored else None)
 
     def _line_up(self, question: Question) -> None:
         """Queue a question behind those of its judge about the same trajectory: they begin alike too."""
@@ -298,8 +302,9 @@ class Pipeline:
                 )
         self._store.verdicts.append(verdict)
         self._ledger.settle(question.job, verdict)
-        self._progress.verdicts.add(verdict.usage, verdict.cost_usd, judging.failed(verdict))
-        self._progress.verdicts.recalled += verdict.cached_usage is not None
+        stage = self._progress.verdicts
+        stage.add(unit.ref.domain, verdict.usage, verdict.cost_usd, judging.failed(verdict))
+        stage.recalled += verdict.cached_usage is not None
 
     async def _ask(self, slot: Slot, attempts: list[Attempt], model: Model, request: Request) -> Answer:
         return await ask(model, request, slot, self._patience.max_retries, self._progress, attempts)

@@ -1,7 +1,8 @@
-"""Live counts of a run: what is done, what failed and why, tokens, cost, time left.
+"""Live counts of a run: what is done and where, what failed and why, who waits for what, tokens, cost, time left.
 
-The pipeline writes it, a display (in `cli/`) or nothing reads it through the `changed` callback.
-Times are seconds on the monotonic clock. A cost that is not known is said to be unknown, never 0.
+The pipeline writes it, a display (in `cli/` or a notebook) or nothing reads it through the `changed` callback.
+Times are seconds on the monotonic clock. A cost that is not known is said to be unknown, never 0; a time that
+nothing is known of yet is None.
 """
 
 from __future__ import annotations
@@ -10,16 +11,31 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
+from typing import NamedTuple, Protocol
 
 from agentworldbench.engine.limiter import Limiter
-from agentworldbench.records import Attempt, Failure, Usage
+from agentworldbench.engine.pace import Speed
+from agentworldbench.records import Attempt, Failure, FailureKind, Usage
+
+
+class Purse(Protocol):
+    """What of --max-cost is spent: USD, of all sessions of the run directory; `limit` None: there is none."""
+
+    limit: float | None
+    spent: float
 
 
 class Stage:
-    """Counts of one stage (predictions, or one for all judges)."""
+    """Counts of one stage (predictions, or the verdicts of all judges), by domain and together.
+
+    Read by other threads: `totals` is set once with all its domains, so that nobody's iteration over it fails.
+    """
 
     def __init__(self) -> None:
-        self.total = 0
+        self.totals: Counter[str] = Counter()
+        self.finished_in: Counter[str] = Counter()
+        self.due = 0  # records that this session was to make when it began
         self.reused = 0
         self.done = 0
         self.recalled = 0  # of `done`, those taken from the response cache
@@ -27,15 +43,36 @@ class Stage:
         self.usage = Usage()
         self.cost_usd = 0.0
         self.cost_known = True
+        self.speed = Speed()
+
+    @property
+    def total(self) -> int:
+        """Records there will be."""
+        return self.totals.total()
 
     @property
     def finished(self) -> int:
         """Records that exist, from this session and before."""
         return self.reused + self.done
 
-    def add(self, usage: Usage, cost_usd: float | None, failure: Failure | None) -> None:
+    @property
+    def left(self) -> int:
+        """Records to be made yet: records of earlier sessions are not, though they may not have been passed yet."""
+        return max(0, min(self.total - self.finished, self.due - self.done))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the pace of late; None while that is not known, 0 where nothing is left."""
+        if not self.left:
+            return 0.0
+        rate = self.speed.rate(time.monotonic())
+        return self.left / rate if rate else None
+
+    def add(self, domain: str, usage: Usage, cost_usd: float | None, failure: Failure | None) -> None:
         """Count one record made in this session."""
         self.done += 1
+        self.finished_in[domain] += 1
+        self.speed.note(time.monotonic())
         self.usage = self.usage + usage
         if cost_usd is None:
             self.cost_known = False
@@ -44,11 +81,19 @@ class Stage:
         if failure is not None:
             self.failures[failure.kind.value] += 1
 
-    def reuse(self, failure: Failure | None) -> None:
+    def reuse(self, domain: str, failure: Failure | None) -> None:
         """Count one record of an earlier session."""
         self.reused += 1
+        self.finished_in[domain] += 1
         if failure is not None:
             self.failures[failure.kind.value] += 1
+
+
+class Wait(NamedTuple):
+    """A request between two attempts: what the last one came to, and when the next one is sent."""
+
+    kind: FailureKind
+    until: float
 
 
 class Progress:
@@ -58,7 +103,7 @@ class Progress:
         self.predictions = Stage()
         self.verdicts = Stage()
         self.in_flight = 0
-        self.retries = 0
+        self.retried: Counter[str] = Counter()  # further attempts by the class of failure that they follow
         self.last_retry = ""
         self.requests = 0
         self.due = (0, 0)
@@ -66,13 +111,20 @@ class Progress:
         self.scored = (0, 0)  # samples whose metrics are computed, and all of them
         self.notices: list[str] = []
         self.limiters: Iterable[Limiter] = ()
+        self.purse: Purse | None = None
         self.started = time.monotonic()
+        self._waits: dict[int, Wait] = {}
+        self._numbers = count()
         self._scoring_since = self.started
         self._changed = changed or (lambda progress: None)
 
     def begin(self, predictions: int, verdicts: int) -> None:
         """Note how many requests this session is about to make."""
         self.due = (predictions, verdicts)
+        now = time.monotonic()
+        for stage, due in zip((self.predictions, self.verdicts), self.due, strict=True):
+            stage.due = due
+            stage.speed.begin(now)
         self.begun = True
         self.update()
 
@@ -103,11 +155,28 @@ class Progress:
         finally:
             self.in_flight -= 1
 
-    def retried(self, failure: Failure, wait: float) -> None:
-        """Note that an attempt failed and another follows in `wait` seconds."""
-        self.retries += 1
+    @contextmanager
+    def waiting(self, failure: Failure, wait: float) -> Iterator[None]:
+        """Count a request whose attempt failed while it waits `wait` seconds for the next one."""
+        self.retried[failure.kind.value] += 1
         self.last_retry = f"{failure.kind.value}: {failure.message} (again in {wait:.1f} s)"
+        number = next(self._numbers)
+        self._waits[number] = Wait(failure.kind, time.monotonic() + wait)
         self.update()
+        try:
+            yield
+        finally:
+            del self._waits[number]
+
+    @property
+    def retries(self) -> int:
+        """Further attempts, for whatever reason."""
+        return self.retried.total()
+
+    @property
+    def waits(self) -> list[Wait]:
+        """Requests that wait for their next attempt."""
+        return list(self._waits.values())
 
     @property
     def elapsed(self) -> float:
@@ -116,13 +185,20 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Rough time to the end from this session's pace; None before anything is done."""
+        """Rough time to the end at the pace of late; None while that of a stage is not known.
+
+        Both stages run at once, so the one that takes longer counts: a judge who keeps up is as fast as the model.
+        """
         if self.is_scoring:
             done, total = self.scored
             return (time.monotonic() - self._scoring_since) / done * (total - done) if done else None
-        done = self.predictions.done + self.verdicts.done
-        left = sum(max(0, stage.total - stage.finished) for stage in (self.predictions, self.verdicts))
-        return self.elapsed / done * left if done else None
+        stages = (self.predictions.seconds_left, self.verdicts.seconds_left)
+        known = [seconds for seconds in stages if seconds is not None]
+        return max(known) if self.begun and len(known) == len(stages) else None
+
+
+Watcher = Callable[[Progress], None]
+"""Is called after every change, mostly by the thread of the engine."""
 
 
 def spent(attempts: tuple[Attempt, ...]) -> tuple[Usage, float | None]:

@@ -94,9 +94,9 @@ async def ask(
         if final or not _again(failure, attempts, limiter, max_retries, model):
             return Answer(failure, tuple(attempts), seconds, outcome.limit)
         wait = _wait(outcome, len(attempts))
-        progress.retried(failure, wait)
-        slot.give_back()
-        await asyncio.sleep(wait)
+        with progress.waiting(failure, wait):
+            slot.give_back()
+            await asyncio.sleep(wait)
 
 
 def _likely_tokens(request: Request, limiter: Limiter) -> float:

@@ -49,8 +49,11 @@ def _interrupts_told(stop: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, old)
 
 
-def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine on a new event loop in a thread of its own and wait for it.
+def run_in_thread(
+    work: Callable[[], Coroutine[Any, Any, None]], meanwhile: Callable[[], None] = lambda: None
+) -> None:
+    """Run a coroutine on a new event loop in a thread of its own and wait for it; `meanwhile` is called again and again
+    by the thread that waits; what it raises ends the work too.
 
     An interrupt (KeyboardInterrupt in the calling thread) cancels the coroutine and is raised as
     `Interrupted` once it has ended.
@@ -86,8 +89,13 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
     with _interrupts_told(stop):
         threading.Thread(target=target, name="awb-engine", daemon=True).start()
-        while not ended.wait(LOOK_UP):
-            pass
+        try:
+            while not ended.wait(LOOK_UP):
+                meanwhile()
+        except BaseException:
+            stop()  # nobody would wait for what goes on
+            ended.wait()
+            raise
     if interrupted:
         raise Interrupted(
             "interrupted; what is done stays, the same command continues, and `awb score` shows the numbers so far"

@@ -56,17 +56,24 @@ def to_latex(table: Table) -> str:
 
 
 def to_html(table: Table) -> str:
-    """A `<table>` with caption and headers, notes below; without any style of its own."""
+    """A `<table>` with caption and headers, notes below; without any style of its own, but cells of columns that are
+    no numbers have the class `text`, and rows that sum up the others `summary`."""
     head = table.columns.index(table.left[0]) if table.left else 0
-    columns = "".join(f'<th scope="col">{_html(name)}</th>' for name in table.columns)
+    kinds = [' class="text"' if name in table.left else "" for name in table.columns]
+    columns = "".join(
+        f'<th scope="col"{kind}>{_html(name)}</th>' for kind, name in zip(kinds, table.columns, strict=True)
+    )
     lines = ["<table>", f"<caption>{_html(table.title)}</caption>"]
     lines += [f"<thead><tr>{columns}</tr></thead>", "<tbody>"]
-    for row in table.rows:
+    for number, row in enumerate(table.rows):
         cells = (
-            f'<th scope="row">{_html(cell)}</th>' if place == head else f"<td>{_html(cell)}</td>"
+            f'<th scope="row"{kinds[place]}>{_html(cell)}</th>'
+            if place == head
+            else f"<td{kinds[place]}>{_html(cell)}</td>"
             for place, cell in enumerate(row)
         )
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+        summary = ' class="summary"' if number in table.strong else ""
+        lines.append(f"<tr{summary}>{''.join(cells)}</tr>")
     lines += ["</tbody>", "</table>", *(f"<p>{_html(note)}</p>" for note in table.notes)]
     return "\n".join(lines) + "\n"
 

@@ -52,6 +52,7 @@ def scores_table(results: Results) -> Table:
         rows=tuple((row, *(column.get(row, DASH) for column in columns.values())) for row in rows),
         left=("Domain",),
         strong=(len(rows) - 2,),
+        lead=2 + list(columns).index("Skill"),
         notes=(
             *notes,
             *_skill_notes(results),

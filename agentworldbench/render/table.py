@@ -12,12 +12,16 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentworldbench.render.encoding import in_encoding
+
 DASH = "–"
 """Shown where a number is not available."""
 GAP = 2
 """Blanks between columns."""
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a formula begins with, in wide letters too."""
+PROSE_WIDTH = 120
+"""Longest lines of notes, however wide the terminal: longer ones are hard to read."""
 FOLDED_WIDTH = 24
 """Least width of a column that may be wrapped."""
 
@@ -25,7 +29,8 @@ FOLDED_WIDTH = 24
 @dataclass(frozen=True)
 class Table:
     """`left` names the columns that are not numbers, the first of them identifies a row; `fold`
-    those that may be wrapped; `strong` the indices of summary rows, `commands` lines to be copied, never wrapped."""
+    those that may be wrapped; `strong` the indices of summary rows, `commands` lines to be copied, never wrapped;
+    `lead` counts the columns that stand in the first block wherever they fit."""
 
     title: str
     columns: tuple[str, ...]
@@ -35,40 +40,79 @@ class Table:
     notes: tuple[str, ...] = field(default=())
     fold: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    lead: int = 0
 
-    def to_text(self, width: int = 100, colour: bool = False) -> str:
-        """Aligned text, at most `width` columns wide.
+    def to_text(self, width: int = 100, colour: bool = False, encoding: str | None = None) -> str:
+        """Aligned text, at most `width` columns wide, in characters that `encoding` has (None: all).
 
         Columns that do not fit follow in further blocks that begin with the row's name.
         """
+        text = self._in(encoding)._text(width, colour)
+        return in_encoding(text, encoding)
+
+    def _in(self, encoding: str | None) -> Table:
+        """The same as it is shown: without control characters, in those that `encoding` has, so that they are
+        measured as they will be."""
+
+        def told(texts: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(in_encoding(printable(text), encoding) for text in texts)
+
+        return Table(
+            title=in_encoding(printable(self.title), encoding),
+            columns=told(self.columns),
+            rows=tuple(map(told, self.rows)),
+            left=told(self.left),
+            strong=self.strong,
+            notes=told(self.notes),
+            fold=told(self.fold),
+            commands=told(self.commands),
+            lead=self.lead,
+        )
+
+    def _text(self, width: int, colour: bool) -> str:
         from rich.console import Console
         from rich.text import Text
 
         console = Console(
             file=io.StringIO(), width=width, force_terminal=colour, color_system="auto" if colour else None
         )
-        console.print(Text(printable(self.title), style="bold"))
+        console.print(Text(self.title, style="bold"))
         for number, columns in enumerate(self._blocks(width)):
             if number:
                 console.print()
             console.print(self._block(columns))
         for note in self.notes:
-            console.print(Text(printable(note), style="dim"))
+            console.print(Text(note, style="dim"), width=min(width, PROSE_WIDTH))
         for command in self.commands:
-            console.print(Text(f"  {printable(command)}", style="dim"), soft_wrap=True)
+            console.print(Text(f"  {command}", style="dim"), soft_wrap=True)
         assert isinstance(console.file, io.StringIO)
         lines = console.file.getvalue().split("\n")
         return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
 
     def _blocks(self, width: int) -> list[list[int]]:
-        """Column indices of each block."""
+        """Column indices of each block: as few blocks as fit, and of these the most even, so that columns that
+        belong together are not torn apart for a last one."""
+        needed = self._needed()
+        blocks = self._filled(needed, width)
+        for narrower in range(width - 1, 0, -1):
+            more_even = self._filled(needed, narrower)
+            if len(more_even) > len(blocks) or len(more_even[0]) < min(self.lead, len(blocks[0])):
+                break
+            blocks = more_even
+        return blocks
+
+    def _needed(self) -> list[int]:
+        """Columns of the terminal that each of the table's columns takes."""
         from rich.cells import cell_len
 
         needed = []
         for index, name in enumerate(self.columns):
-            cells = [cell_len(printable(row[index])) for row in self.rows]
-            natural = max([cell_len(printable(name)), *cells])
+            natural = max(map(cell_len, (name, *(row[index] for row in self.rows))))
             needed.append(min(natural, FOLDED_WIDTH) if name in self.fold else natural)
+        return needed
+
+    def _filled(self, needed: list[int], width: int) -> list[list[int]]:
+        """Blocks of which each takes as many columns as fit into `width`, the row's name first."""
         key = self.columns.index(self.left[0]) if self.left else 0
         blocks: list[list[int]] = [[]]
         used = 0
@@ -91,15 +135,21 @@ class Table:
         for index in columns:
             name = self.columns[index]
             table.add_column(
-                Text(printable(name)),
+                Text(name),
                 justify="left" if name in self.left else "right",
                 overflow="fold",
                 no_wrap=name not in self.left,
             )
         for number, row in enumerate(self.rows):
             style = "bold" if number in self.strong else ""
-            table.add_row(*(Text(printable(row[index]), style=style) for index in columns))
+            table.add_row(*(Text(row[index], style=style) for index in columns))
         return table
+
+    def _repr_html_(self) -> str:
+        """Below a notebook's cell."""
+        from agentworldbench.render.cells import cell_html
+
+        return cell_html([self])
 
     def to_markdown(self) -> str:
         """A GitHub table under a heading, notes below."""
