@@ -43,13 +43,18 @@ TEXTS = {
     for file in ("hostile", "odd")
     for case in yaml.safe_load((CASES / f"{file}.yaml").read_text(encoding="utf-8"))
     if file == "hostile" or "times" not in case
-} | {"5 MB in one line": "<b>needle</b> " + '"\u202e<' * 1_000_000 + "the end"}
+} | {
+    "5 MB in one line": "<b>needle</b> " + '"\u202e<' * 1_000_000 + "the end",
+    "elements without end": "### Page\n- Page URL: http://lending.example.com/\n### Snapshot\n```yaml\n"
+    + "".join(f'- link "{n} <b>&\'{n * n}" [ref=e{n}]\n' for n in range(3_000)),
+}
 SHORT = {name: text for name, text in TEXTS.items() if len(text) < 5_000}
 SAID = [text for text in TEXTS.values() if len(text) < 400]
 MODEL = "=1+1|<script>alert(1)</script>`\x1b[31m\u202e{{ x }}]("
 JUDGE = "judge</script><!--|\\"
 IDS = [scene.sample.id for domain in ("web", "terminal") for scene in scenes()[domain]]
-SAMPLES = dict(zip(TEXTS, IDS[1::1], strict=False))
+SAMPLES = dict(zip(["elements without end", *(name for name in TEXTS if name[0] != "e")], IDS, strict=False))
+LONG = "<\"'&\u202e" * 20_000
 TAGS = frozenset(["html", "head", "meta", "title", "link", "script", "body", "a", "header", "nav", "p", "button", "span", "main", "h1", "h2", "h3", "ul", "li", "b", "section", "div", "del", "ins", "details", "summary", "pre", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td", "footer", "svg", "rect", "kbd", "noscript", "code"])  # fmt: skip
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
@@ -58,10 +63,15 @@ class Hostile(PlayedWorld):
     """The world of hostile texts; its judge speaks in them."""
 
     def __call__(self, call: ChatCall) -> Reply:
-        if not call.model.startswith("judge"):
-            return super().__call__(call)
-        told = {"strengths": SAID[::2], "weaknesses": SAID[1::2], "scores": hash_scores(call.last_user)}
-        text = json.dumps(told)
+        if "judge" not in call.model:
+            reply = super().__call__(call)
+            return Reply(
+                content=reply.content, reasoning_content=LONG if "<b>&'" in str(reply.content) else None
+            )
+        said = [*SAID, *([LONG[:9_000]] * 20 if "<b>&'" in call.last_user else [])]
+        text = json.dumps(
+            {"strengths": said[::-2], "weaknesses": said[-2::-2], "scores": hash_scores(call.last_user)}
+        )
         return Reply(content=f"{SAID[0]}\n<final_evaluation>\n{text}\n</final_evaluation>")
 
 
@@ -121,9 +131,7 @@ def test_a_prediction_is_text_on_its_page(name: str, report: Path) -> None:
     page = Page(report / "samples" / f"{page_name(SAMPLES[name])}.html")
     (reply,) = [text for text in page.texts_of("pre") if "The environment answers." in text]
     seen, whole = reply.split("\n", 2)[2], visible(TEXTS[name])
-    assert ((whole + "\n</predicted_observation>").startswith(seen[: len(whole)]) and len(seen) > 1_000) or (
-        seen.startswith(whole)
-    )
+    assert seen.startswith(whole) or (len(seen) > 1_000 and f"{whole}\n</pre".startswith(seen))
     if len(TEXTS[name]) > 60_000:
         text = report / "texts" / f"{page_name(SAMPLES[name])}.reply.txt"
         assert whole in text.read_text(encoding="utf-8"), "the whole stands beside the page"
@@ -141,6 +149,17 @@ def test_pages_hold_their_own_elements_alone_and_stay_small(report: Path) -> Non
             assert tag in TAGS or path.parent == report, (path.name, tag)
             address = attributes.get("href") or attributes.get("src") or ""
             assert re.match(r"#[\w-]+$|data:,$|[\w./~-]+\.(html|js|css|svg|png|md|txt)$|$", address), address
+
+
+def test_the_page_of_everything_too_long_at_once(report: Path) -> None:
+    """All that a page holds is at its limit."""
+    name = page_name(SAMPLES["elements without end"])
+    page = Page(report / "samples" / f"{name}.html")
+    size = (report / "samples" / f"{name}.html").stat().st_size
+    assert 150_000 < size < 300_000
+    for said in ("more are not shown here", "more characters of the prediction", "(8,"):
+        assert said in page.text
+    assert {path.name.split(".")[1] for path in (report / "texts").glob(f"{name}.*")} >= {"prediction", "reply", "reasoning", "verdict-1"}  # fmt: skip
 
 
 def test_data_files_hold_json_alone(report: Path) -> None:

@@ -16,7 +16,7 @@ from agentworldbench.render.diff import html_bytes
 from agentworldbench.render.sample import shown
 from agentworldbench.scoring.metrics.ui_nodes import Fact, Node, Screen
 
-MOST_BYTES: Final = 60_000
+MOST_BYTES: Final = 45_000
 """Of HTML that the rows of a page take."""
 ROW_BYTES: Final = 170
 """Of HTML around a row."""

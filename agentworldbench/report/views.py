@@ -37,7 +37,7 @@ from agentworldbench.stats.conflicts import DECISIVE
 from agentworldbench.stats.costs import charge
 
 ACTION_BYTES: Final = 12_000
-RAW_BYTES: Final = 24_000
+RAW_BYTES: Final = 40_000
 """Of the model's reply, reasoning and refusal together."""
 REPLIES_BYTES: Final = 24_000
 """Of all judges' replies together."""
