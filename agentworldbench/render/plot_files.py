@@ -7,7 +7,7 @@ stand in it), and as PNG. Both say the font that the texts were measured with; i
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from agentworldbench.render.drawing import FONT, Plot
 from agentworldbench.render.shell import SHELL
@@ -33,9 +33,15 @@ def svg_file(plot: Plot) -> str:
 
 def png_file(plot: Plot) -> bytes:
     """The plot as a PNG file."""
+    return _png(svg_file(plot))
+
+
+@lru_cache(maxsize=16)
+def _png(svg: str) -> bytes:
+    """Kept, as the drawings are, for who looks at the same numbers again."""
     import vl_convert
 
-    made: bytes = vl_convert.svg_to_png(svg_file(plot), scale=SCALE)
+    made: bytes = vl_convert.svg_to_png(svg, scale=SCALE)
     return made
 
 
