@@ -306,6 +306,10 @@ def make_config(values: Mapping[str, Any], file: Path | None = None) -> RunConfi
     if base.allow_code:
         raise ConfigError(f"{file}: allow_code cannot be given by a file; whoever runs it says --allow-code")
     given = {name: value for name, value in values.items() if value is not None}
+    if base.no_judge and given.get("judge"):
+        given.setdefault(
+            "no_judge", False
+        )  # flags win: a judge that is named is asked for, whatever the file says
     for name in given:
         if name not in RunConfig.model_fields:
             raise ConfigError(f"unknown option '{name}'{did_you_mean(name, RunConfig.model_fields)}")

@@ -26,6 +26,7 @@ from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.models import Model
 from agentworldbench.notebook import Look, nothing, watching
+from agentworldbench.models.replay import ReplayModel
 from agentworldbench.outcome import Scoring, make_results, try_own
 from agentworldbench.panels import panel_asked, panel_notices
 from agentworldbench.plan import Plan, make_judges, make_plan
@@ -261,7 +262,7 @@ def _work(store: Store, plan: Plan, run: RunRecord, progress: Progress, look: Lo
     """One session of work; what it left undone for want of money, or None."""
     config = plan.config
     notices = [*store.notices(), *_strays(store, plan), *repetition_notices(plan, run)]
-    notices += panel_notices(store.read_run(), run)
+    notices += [*panel_notices(store.read_run(), run), *_unknown_answers(plan)]
     patience = Patience(
         config.max_connections,
         config.max_retries,
@@ -286,6 +287,13 @@ def _strays(store: Store, plan: Plan) -> Iterator[str]:
         count = sum(isinstance(key, tuple) and key[0] not in known for key in journal.keys())  # noqa: SIM118
         if count:
             yield f"{journal.path}: {count} records are of samples that this run does not have, and are left out"
+
+
+def _unknown_answers(plan: Plan) -> Iterator[str]:
+    """A line where replayed answers are to samples that the data do not have."""
+    model = plan.predictor and plan.predictor.model
+    if isinstance(model, ReplayModel):
+        yield from model.unknown({ref.id for ref in plan.samples.dataset.refs}, plan.samples.tasks)
 
 
 async def _session(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from agentworldbench.engine import retry
+from tests.helpers import several_judges
 from tests.helpers.asking import set_key
 
 # Milliseconds an example tell of the machine and of who else works on it.
@@ -32,4 +33,12 @@ def quick_retries() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         set_key(patch)
         patch.setattr(retry, "FIRST_WAIT", 0.001)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_draws() -> Iterator[None]:
+    """Intervals of agreement from fewer draws: most of the time of a run with several judges or repeats."""
+    with pytest.MonkeyPatch.context() as patch:
+        several_judges.few_draws(patch)
         yield

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentworldbench.models.streaming import lines_of, read_stream
@@ -232,8 +232,12 @@ CONSOLES = {
     "Windows in China": {"PYTHONUTF8": "0", "PYTHONIOENCODING": "gbk"},
 }
 
+CONSOLE_MARKS = {
+    name: pytest.mark.slow if name in ("ASCII", "Windows in the West") else () for name in CONSOLES
+}
 
-@pytest.mark.parametrize("name", CONSOLES)
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks) for name, marks in CONSOLE_MARKS.items()])
 def test_files_do_not_depend_on_the_console(name: str, tmp_path: Path) -> None:
     """TX-07: and a table with box characters is printed where there are none."""
     rows = [row(number, text) for number, text in enumerate(("目录 naïve 🙂", "─│┌"))]
@@ -266,6 +270,7 @@ def pieces(raw: bytes, size: int) -> AsyncIterator[bytes]:
     return made()
 
 
+@settings(max_examples=50)
 @given(
     st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=4),
     st.integers(1, 9),

@@ -132,6 +132,16 @@ def test_every_field_can_be_set_three_ways(flags: Flags, tmp_path: Path, name: s
     assert getattr(make_config({name: in_yaml}), name) == value
 
 
+@pytest.mark.parametrize("name", [name for name, (_, _, value) in FIELDS.items() if value is True])
+def test_what_a_file_switches_on_a_flag_switches_off(flags: Flags, tmp_path: Path, name: str) -> None:
+    (flag,), file = FIELDS[name][0], tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump({name: True}), encoding="utf-8")
+    words = ("--judge", "openai-api/j") if name == "no_judge" else (f"--no-{flag.removeprefix('--')}",)
+    assert getattr(flags("--config", str(file)), name) is True
+    assert getattr(flags("--config", str(file), *words), name) is False
+    assert getattr(flags(*words), name) is False
+
+
 @pytest.mark.parametrize("name", FIELDS)
 def test_nothing_else_is_set_by_a_flag(flags: Flags, name: str) -> None:
     changed = {field for field, value in flags(*FIELDS[name][0]) if value != getattr(RunConfig(), field)}

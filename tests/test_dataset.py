@@ -304,7 +304,7 @@ NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 ODD = st.recursive(st.none() | st.booleans() | NUMBERS | TEXTS, lambda some: st.lists(some) | st.dictionaries(TEXTS, some))  # fmt: skip
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(TEXTS, min_size=2, max_size=2), st.integers(), st.dictionaries(TEXTS, ODD), st.booleans())
 def test_rows_are_read_as_the_standard_parser_reads_them(
     texts: list[str], row_id: int, more: dict[str, Any], escaped: bool

@@ -33,7 +33,7 @@ EPOCHS, REPEATS = 3, 2
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(few_draws: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """`one` (an epoch), `run` (first one epoch, then `EPOCHS` and `REPEATS` in the same directory)."""
     folder = tmp_path_factory.mktemp("epochs")
     make_official_folder(folder / "data", domains=("swe",), trajectories=1)

@@ -7,6 +7,7 @@ again from those messages, trajectory by trajectory.
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -234,11 +235,29 @@ def test_common_prefixes(one: str, other: str) -> None:
     assert common_prefix(one, other) == alike(one, other)
 
 
-def test_the_command_prints_tables_and_json_without_asking_anybody(data: Manifest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fresh", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_command_prints_tables_and_json_without_asking_anybody(
+    fresh: bool,
+    data: Manifest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also where nothing has been imported yet (`fresh`): in a process of its own."""
     words = ["estimate", "--model", "openai/gpt-4o", "--judge", "openai-api/j", "--judge-base-url", NOWHERE]
     words += ["--data", str(data.folder), "--tasks", "swe,web", "--output-tokens", "100-200"]
 
-    done = run_awb_in_turn(words, [*words, "--json"], cwd=tmp_path, before=NO_SOCKETS)
+    if fresh:
+        done = run_awb_in_turn(words, [*words, "--json"], cwd=tmp_path, before=NO_SOCKETS)
+    else:
+        awb = HereAwb(tmp_path, monkeypatch, capsys)
+        for place, name in (
+            (socket.socket, "connect"),
+            (socket, "getaddrinfo"),
+            (socket, "create_connection"),
+        ):
+            monkeypatch.setattr(place, name, lambda *words, **more: pytest.fail(f"asked: {words}"))
+        done = [awb(*words), awb(*words, "--json")]
     assert [one.code for one in done] == [0, 0], done
     tables = done[0].out
     assert "Predictions by openai/gpt-4o" in tables

@@ -27,7 +27,7 @@ from agentworldbench.errors import StoreError
 from agentworldbench.models.baseline import BaselineModel
 from agentworldbench.records import CallFailure, Completion, Failure, FailureKind, Request, Usage
 from agentworldbench.run import load_run
-from tests.helpers.awb_command import Done, HereAwb, clean_environment, run_awb
+from tests.helpers.awb_command import Done, HereAwb, clean_environment
 from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer
 from tests.helpers.whole_runs import good, kind_of_call
@@ -108,7 +108,7 @@ def test_every_line_of_a_run(
         return Reply(content=None) if kind_of_call(call) == 0 else good(call)
 
     server.script = failing
-    done = run_awb("run", *words, cwd=tmp_path)
+    done = awb("run", *words)
     assert done.code == 0, done.err
     found = read(done)
     count = len(data.rows)

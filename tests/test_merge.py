@@ -26,7 +26,7 @@ from tests.helpers.official_folder import Manifest, make_official_folder
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, echo_world, hash_verdict
 from tests.helpers.whole_runs import asked, kind_of_call, options, read_results
 
-pytestmark = pytest.mark.usefixtures("quick_retries")
+pytestmark = pytest.mark.usefixtures("quick_retries", "few_draws")
 
 
 @pytest.fixture(scope="module")

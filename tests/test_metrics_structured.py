@@ -227,6 +227,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_long_texts_are_read_in_time(name: str) -> None:

@@ -167,6 +167,7 @@ READERS: dict[str, Callable[[str], Any]] = {
 BEGINNING = "\n".join(SHAPES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["a", "src/a.py:12:x", "1 passed, " * 12])
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_megabyte_is_read_in_time(metric: str, line: str) -> None:

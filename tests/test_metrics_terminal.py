@@ -245,6 +245,7 @@ def test_the_reference_is_right_on_real_rows() -> None:
         assert "prompt_match" in result.values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["a", "$ ls -la", "^Cx\r"])
 def test_a_megabyte_is_read_in_time(line: str) -> None:
     keys = typed(json.dumps(["ls -la\n", *(f"line {n} of a file\n" for n in range(200))]))

@@ -30,6 +30,7 @@ from agentworldbench.records import (
     Sampling,
     Usage,
 )
+from agentworldbench.run import evaluate
 from agentworldbench.store import locked_store
 from tests.helpers.asking import TASKS, make_sample
 
@@ -234,3 +235,35 @@ def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
     for name in ("nowhere", "folder", "fresh"):
         with pytest.raises(ConfigError, match=name):
             create_model(f"replay/{tmp_path / name}", Connection(), TASKS)
+
+
+def test_answers_to_samples_that_the_data_do_not_have_are_counted_and_said(tmp_path: Path) -> None:
+    rows = [
+        {"sample_id": f"terminal/{name}/1", "observation": "x"} for name in ("1", "one", "2", "tow\x1b[31m")
+    ]
+    rows += [{"sample_id": "web/9/1", "text": "of a domain that is not evaluated"}]
+    rows += [{"sample_id": "termnal/1/1", "text": "of no domain"}]
+    file = write_lines(tmp_path / "answers.jsonl", *rows)
+    known, model = {"terminal/1/1", "terminal/2/1", "terminal/3/1"}, ReplayModel(f"replay/{file}")
+    assert list(model.unknown(known, ["terminal"])) == [
+        f"{file}:2: no sample 'terminal/one/1' in this data; 3 of 6 answers are to unknown samples and are left out"
+    ]
+    assert list(model.unknown({row["sample_id"] for row in rows}, ["terminal"])) == []
+    (line,) = model.unknown({"terminal/one/1", *known}, ["terminal"])
+    assert line.startswith(f"{file}:4: ") and line.isprintable()
+
+
+def test_a_run_says_which_answers_it_left_out(tmp_path: Path) -> None:
+    made = evaluate("baseline/empty", data="mini", tasks=("terminal",), limit="2", output=tmp_path / "made")
+    first = next(made.predictions()).sample_id
+    lines = (made.path / "predictions.jsonl").read_text().replace(f'"{first}"', '"terminal/none/1"')
+    (made.path / "predictions.jsonl").write_text(lines)
+    told: list[str] = []
+    evaluate(
+        f"replay/{made.path}", data="mini", tasks=("terminal",), limit="2", output=tmp_path / "again",
+        watch=lambda progress: told.extend(progress.notices),
+    )  # fmt: skip
+    assert (
+        f"{made.path / 'predictions.jsonl'}:1: no sample 'terminal/none/1' in this data; 1 of 2 answers are"
+        in str(told)
+    )

@@ -45,7 +45,7 @@ def noisy(call: ChatCall) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(few_draws: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """`data` (two domains); runs on it: `pilot` (half, 2 epochs, 2 repeats), `small` (rows drawn, all once), `rules`."""
     folder = tmp_path_factory.mktemp("pilot")
     make_official_folder(

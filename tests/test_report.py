@@ -277,6 +277,7 @@ def test_names_can_be_read() -> None:
     assert page_name("my-own/1/2") != page_name("my/own-1/2")
 
 
+@settings(max_examples=30)
 @given(st.text())
 def test_a_script_file_holds_json_alone(text: str) -> None:
     made = assigned("x", {"a": [text], "</script><!--": None})

@@ -100,12 +100,13 @@ def of_session(server: ScriptedServer, session: int) -> Counter[str]:
     return Counter(prompt_hash(call) for call in server.calls if call.headers["authorization"] == header)
 
 
-def test_a_run_killed_five_times_asks_nothing_twice_and_ends_the_same(
-    server: ScriptedServer, data: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("times", [2, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_run_that_is_killed_asks_nothing_twice_and_ends_the_same(
+    times: int, server: ScriptedServer, data: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, rng = tmp_path / "run", Random(20260720)
     done: set[str] = set()
-    for session in range(5):
+    for session in range(times):
         process = start(server, run, data, session)
         try:
             server.wait_for_calls(len(server.calls) + rng.randint(3, 9), LIMIT_S)
@@ -119,22 +120,22 @@ def test_a_run_killed_five_times_asks_nothing_twice_and_ends_the_same(
         assert before <= done
         assert len(asked_now.keys() - done) <= CONNECTIONS, "only what was in flight may be lost"
     assert 0 < len(done) < 2 * len(data.rows)
-    finish(start(server, run, data, 5), run, 5)
-    last = of_session(server, 5)
+    finish(start(server, run, data, times), run, times)
+    last = of_session(server, times)
     assert not last.keys() & done
     assert set(last.values()) == {1}
     assert done | last.keys() == journaled(run)
     assert len(journaled(run)) == 2 * len(data.rows)
 
     calls, checks = len(server.calls), server.model_requests
-    finish(start(server, run, data, 6), run, 6)
+    finish(start(server, run, data, times + 1), run, times + 1)
     assert (len(server.calls), server.model_requests) == (calls, checks)
-    assert "Nothing to ask" in said(run, 6)
+    assert "Nothing to ask" in said(run, times + 1)
 
-    monkeypatch.setenv("OPENAI_API_KEY", key_of(7))
+    monkeypatch.setenv("OPENAI_API_KEY", key_of(times + 2))
     evaluate(**options(server, tmp_path / "clean", data.folder))
     assert read_results(run) == read_results(tmp_path / "clean")
-    assert sum(of_session(server, 7).values()) == 2 * len(data.rows)
+    assert sum(of_session(server, times + 2).values()) == 2 * len(data.rows)
 
 
 def three_then_silence(call: ChatCall) -> Reply:

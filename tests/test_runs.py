@@ -31,7 +31,7 @@ from tests.helpers.scripted_server import (
 )
 from tests.helpers.whole_runs import all_text, asked, by_prompt, good, kind_of_call, options, read_results
 
-pytestmark = pytest.mark.usefixtures("quick_retries")
+pytestmark = pytest.mark.usefixtures("quick_retries", "few_draws")
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from tests.helpers.own_prompts import own_prompts, use_prompts
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer
 from tests.helpers.whole_runs import options
 
-pytestmark = pytest.mark.usefixtures("quick_retries")
+pytestmark = pytest.mark.usefixtures("quick_retries", "few_draws")
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from tests.helpers.awb_command import HereAwb
 from tests.helpers.honest_bundle import bundle_folder, edit_lines, made_run, packed, rescored, script
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer, hash_scores, verdict_text
 
-pytestmark = pytest.mark.usefixtures("quick_retries")
+pytestmark = pytest.mark.usefixtures("quick_retries", "few_draws")
 
 
 @pytest.fixture(scope="module")

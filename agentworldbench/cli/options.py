@@ -3,7 +3,7 @@
 In: which stages a command covers, and a function that takes the given values. Out: a function with
 the signature that Typer reads. Flags keep the names people know from other harnesses; `-` and `_`
 are the same in flag names. A flag that is not given is None and leaves the configuration file or
-the default in force.
+the default in force; what a file switches on, `--no-…` switches off.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
 
 from agentworldbench.config import PANELS, RunConfig, Stage
 
+_ONE_WAY: Final = ("no_judge", "allow_code")
+"""Flags without a form that takes them back: `--judge NAME` does it for the first, no file may set the second."""
 ConfigFile = typer.Option(
     "--config", "-C", help="YAML file with the same names as the flags (underscores), or a bundled recipe "
-    "such as qwen-agentworld-35b-a3b; flags win.",
+    "such as qwen-agentworld-35b-a3b; flags win, and --no-FLAG takes back what the file switches on.",
     rich_help_panel="Start here", show_default=False,
 )  # fmt: skip
 
@@ -38,18 +40,22 @@ def with_options(
             "config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotated(Path, ConfigFile)
         )
     )
-    names = []
+    names, taken_back = [], []
     for name, field in _in_panel_order():
         face = _face(field)
         if wanted & set(face["stages"]):
             names.append(name)
             parameters.append(_parameter(name, field, face))
+            if field.annotation is bool and name not in _ONE_WAY:
+                taken_back.append(name)
+                parameters.append(_taking_back(name, face))
     parameters += own  # their panel, if they have one, comes last
 
     def command(**given: Any) -> None:
         values = {name: given.pop(name) for name in names}
         # Typer gives an empty list for a list option that was not given.
         values = {name: value for name, value in values.items() if value not in (None, [])}
+        values |= {name: False for name in taken_back if given.pop(_back(name))}
         function(values, given.pop("config"), **given)
 
     command.__name__ = function.__name__
@@ -79,7 +85,7 @@ def _annotated(kind: Any, option: Any) -> Any:
 
 
 def _parameter(name: str, field: FieldInfo, face: dict[str, Any]) -> inspect.Parameter:
-    flags = face["flags"] or ["--" + name.replace("_", "-")]
+    flags = _flags(name, face)
     kind, many, choices = _kind(field.annotation)
     text = field.description or ""
     if choices:
@@ -96,6 +102,23 @@ def _parameter(name: str, field: FieldInfo, face: dict[str, Any]) -> inspect.Par
     )
     annotation = _annotated(list[str] if many else kind, option)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _back(name: str) -> str:
+    return f"not_{name}"
+
+
+def _flags(name: str, face: dict[str, Any]) -> list[str]:
+    found: list[str] = face["flags"] or ["--" + name.replace("_", "-")]
+    return found
+
+
+def _taking_back(name: str, face: dict[str, Any]) -> inspect.Parameter:
+    """`--no-FLAG` beside a flag. Not among the helps: it would take half of their width from every other flag."""
+    option = typer.Option(f"--no-{_flags(name, face)[0].removeprefix('--')}", hidden=True)
+    return inspect.Parameter(
+        _back(name), inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotated(bool, option)
+    )
 
 
 def _kind(annotation: Any) -> tuple[Any, bool, tuple[str, ...]]:

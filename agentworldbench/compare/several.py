@@ -39,8 +39,7 @@ from agentworldbench.protocol import Policy
 from agentworldbench.records import Record
 from agentworldbench.render.cells import cell_html
 from agentworldbench.render.names import domain_name
-from agentworldbench.stats.aggregate import mean
-from agentworldbench.stats.intervals import Interval, clustered, stratified
+from agentworldbench.stats.intervals import Interval, clustered, mean, stratified
 from agentworldbench.stats.ranking import PairDifference, SharedSample, all_pairs, ranks_of
 
 Answers = Mapping[tuple[int, int], tuple[frozenset[str], OneAnswer]]

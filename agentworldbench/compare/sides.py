@@ -18,8 +18,9 @@ from agentworldbench.records import Prediction, Record, SampleRef
 from agentworldbench.resume import differences as predict_differences
 from agentworldbench.resume import reopen_samples
 from agentworldbench.run import Run, load_run
-from agentworldbench.stats.aggregate import by_domain, mean
+from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.epochs import SampleScore
+from agentworldbench.stats.intervals import mean
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, open_store
 from agentworldbench.texts import digest

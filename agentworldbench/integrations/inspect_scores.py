@@ -14,8 +14,8 @@ from typing import Literal
 from agentworldbench.integrations.export_source import Source, policy_of
 from agentworldbench.integrations.inspect_samples import RULES, Object, scorer_name
 from agentworldbench.protocol import Policy
-from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE, mean
-from agentworldbench.stats.intervals import Interval, Intervals
+from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE
+from agentworldbench.stats.intervals import Interval, Intervals, mean
 from agentworldbench.stats.results import JudgeResults, MetricMean
 
 POLICIES: tuple[Policy, Policy] = ("floor", "exclude")

@@ -37,7 +37,8 @@ from agentworldbench.prompts import messages_json, predict_messages, reference_o
 from agentworldbench.protocol import Policy
 from agentworldbench.readings import epochs_of
 from agentworldbench.records import Sample, SampleRef
-from agentworldbench.stats.aggregate import RULE_SCORE, mean
+from agentworldbench.stats.aggregate import RULE_SCORE
+from agentworldbench.stats.intervals import mean
 from agentworldbench.stats.results import JudgeResults
 from agentworldbench.texts import sha256_text
 

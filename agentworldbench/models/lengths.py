@@ -12,6 +12,7 @@ of looser words only what comes before the first quotation mark, colon, bracket 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Final
 
 from agentworldbench.records import ContextLimit
@@ -108,22 +109,25 @@ found counts: where two begin alike, the one that says more stands first.
 """
 
 
-def _compiled(wording: str) -> re.Pattern[str]:
+def _pattern(wording: str) -> re.Pattern[str]:
     for letter, name in (("C", "context"), ("P", "prompt"), ("T", "total")):
         wording = wording.replace(f"#{letter}", rf"(?P<{name}>\d{{1,9}})")
     return re.compile(_FRAME + wording, re.IGNORECASE)
 
 
-_CONTEXTS: Final = tuple((_compiled(wording), marks) for wording, marks in _WORDINGS)
+@cache
+def _contexts() -> tuple[tuple[re.Pattern[str], dict[str, bool]], ...]:
+    """`_WORDINGS`, compiled with the first refusal: most runs never see one, and it takes a while."""
+    return tuple((_pattern(wording), marks) for wording, marks in _WORDINGS)
+
 
 _ANSWER: Final = re.compile(
     r"max[_ ]?((completion|output|new)[_ ]?)?tokens|maximum (output|tokens)|(output|completion) tokens",
     re.IGNORECASE,
 )
-_OPENING: Final = re.compile(
+_OPENING: Final = (
     rf"{_FRAME}(?:Invalid |Malformed input request: #/|too many tokens: |\d{{1,9}} is greater than .{{1,40}} - )?[`'\"]?"
-    rf"(?:{_ANSWER.pattern})",
-    re.IGNORECASE,
+    rf"(?:{_ANSWER.pattern})"
 )
 """How the length of the answer is named at once, though in quotes or behind a colon."""
 _ANOTHER: Final = re.compile(
@@ -161,7 +165,7 @@ def output_limit(message: str) -> int | None:
     the answer.
     """
     message = message[:_READ]
-    named = _OPENING.match(message) or _ANSWER.search(own_words(message))
+    named = re.match(_OPENING, message, re.IGNORECASE) or _ANSWER.search(own_words(message))
     if named is None or _ANOTHER.search(message):
         return None
     found = next(filter(None, (pattern.search(message) for pattern in _MOST)), None)
@@ -190,5 +194,5 @@ def context_limit(message: str) -> ContextLimit:
 
 def _found(message: str) -> tuple[re.Match[str], dict[str, bool]] | None:
     plain = re.sub(r"(?<=\d)[,_](?=\d{3}(?!\d))", "", message[:_READ])
-    matches = ((pattern.match(plain), marks) for pattern, marks in _CONTEXTS)
+    matches = ((pattern.match(plain), marks) for pattern, marks in _contexts())
     return next(((match, marks) for match, marks in matches if match), None)

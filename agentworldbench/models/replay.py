@@ -11,15 +11,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from agentworldbench.dataset import lines_of
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.journal import Journal
-from agentworldbench.models.base import LocalAnswers
+from agentworldbench.models.base import LocalAnswers, one_line
 from agentworldbench.models.failures import failed
-from agentworldbench.records import TRANSIENT, CallFailure, Completion, FailureKind, Prediction, Request
+from agentworldbench.records import (
+    OFFICIAL_DOMAINS,
+    TRANSIENT,
+    CallFailure,
+    Completion,
+    FailureKind,
+    Prediction,
+    Request,
+)
 from agentworldbench.store import open_store
 from agentworldbench.texts import scrub
 
@@ -35,11 +44,14 @@ class ReplayModel(LocalAnswers):
             self._run: Journal[Prediction] | None = open_store(path).predictions
             source = path / "predictions.jsonl"
             self._file: dict[tuple[str, int], Completion] = {}
+            lines = self._run.lines(self._run.keys())
+            self._places = [(line, key[0]) for key, line in lines.items() if isinstance(key, tuple)]
         elif path.is_file():
             self._run, source = None, path
-            self._file = _read_file(path)
+            self._file, self._places = _read_file(path)
         else:
             raise ConfigError(f"model '{name}': no run directory or file at {path}")
+        self._source = source
         try:
             with source.open("rb") as file:
                 self._sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -49,6 +61,25 @@ class ReplayModel(LocalAnswers):
     def identity(self) -> dict[str, Any]:
         """Backend, the hash of the stored answers, and whose they are where a run says so."""
         return {"backend": "replay", "name": self._sha256, "replayed": self._replayed}
+
+    def unknown(self, samples: Collection[str], domains: Collection[str]) -> Iterator[str]:
+        """A line where answers are to samples that the data do not have: they are left out, and a misspelt id is seen.
+
+        `samples` are all ids of the data, `domains` those that are evaluated; answers to the other official domains
+        are none of this run's.
+        """
+        elsewhere = set(OFFICIAL_DOMAINS) - set(domains)
+        lost = [
+            (line, sample_id)
+            for line, sample_id in self._places
+            if sample_id not in samples and sample_id.partition("/")[0] not in elsewhere
+        ]
+        if lost:
+            line, first = min(lost)
+            yield (
+                f"{self._source}:{line}: no sample {one_line(first, limit=80)!r} in this data; {len(lost)} of "
+                f"{len(self._places)} answers are to unknown samples and are left out"
+            )
 
     async def generate(self, request: Request) -> Completion | CallFailure:
         """The stored answer of (sample, epoch)."""
@@ -98,8 +129,10 @@ def _replayed_model(run_file: Path) -> str | None:
     return scrub(model) if isinstance(model, str) else None
 
 
-def _read_file(path: Path) -> dict[tuple[str, int], Completion]:
+def _read_file(path: Path) -> tuple[dict[tuple[str, int], Completion], list[tuple[int, str]]]:
+    """Answers by sample and epoch; and of every line its number and sample."""
     answers: dict[tuple[str, int], Completion] = {}
+    places: list[tuple[int, str]] = []
     for number, _, line in lines_of(path):
         try:
             row = json.loads(line)
@@ -117,7 +150,8 @@ def _read_file(path: Path) -> dict[tuple[str, int], Completion]:
         reason = row.get("finish_reason", "stop")
         if reason is not None and not isinstance(reason, str):
             raise DataError(f'{path}:{number}: "finish_reason" is neither a string nor null')
+        places.append((number, row["sample_id"]))
         answers[(row["sample_id"], epoch)] = Completion(
             **{kinds[0]: scrub(row[kinds[0]])}, finish_reason=reason, cost_usd=0.0
         )
-    return answers
+    return answers, places

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import fsum
 
 from agentworldbench.records import DIMENSIONS, SampleMetrics, SampleRef
-from agentworldbench.stats.intervals import Intervals, of_strata, stratified
+from agentworldbench.stats.intervals import Intervals, mean, of_strata, stratified
 from agentworldbench.stats.results import Block, MetricMean, RuleResults, Scores
 
 COLUMNS = ("total", *DIMENSIONS)
@@ -40,11 +40,6 @@ def official_values(scores: Mapping[str, int], total: float) -> dict[str, float]
 def score_of(values: Sequence[float]) -> float | None:
     """The score, 0-100, of a column's values from 1 to 5; None of nothing."""
     return (statistics.mean(values) - 1) / 4 * 100 if values else None
-
-
-def mean(values: Sequence[float]) -> float | None:
-    """Plain mean, or None of nothing."""
-    return fsum(values) / len(values) if values else None
 
 
 def block(

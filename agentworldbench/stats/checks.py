@@ -10,12 +10,11 @@ resemble each other, the third differs where few clusters or outliers leave the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import fsum
 from typing import Final, Literal
 
 from agentworldbench.records import Record, SampleRef
 from agentworldbench.stats.bootstrap import DRAWS, SEED, Resampled, resample_ratio, resampled_interval
-from agentworldbench.stats.intervals import Interval, Sampled, clustered, stratified
+from agentworldbench.stats.intervals import Interval, Sampled, clustered, mean, stratified
 
 WIDER: Final = 1.1
 """By tasks so much wider than by trajectories, an interval is named."""
@@ -73,7 +72,7 @@ def interval_checks(
     for domain, refs in groups.items():
         known = [(ref, values[ref.id]) for ref in refs if ref.id in values]
         trajectories: list[Sampled] = [(ref.cluster, value) for ref, value in known]
-        means.append(_mean([value for _, value in known]))
+        means.append(mean([value for _, value in known]))
         bootstrap = None
         if known:
             drawn.append(resample_ratio(domain, [(cluster, value, 1.0) for cluster, value in trajectories]))
@@ -84,7 +83,7 @@ def interval_checks(
             bootstrap=bootstrap,
         )
     some = [one for one in means if one is not None]
-    overall = _mean(some) if len(some) == len(means) else None
+    overall = mean(some) if len(some) == len(means) else None
     rows = domains.values()
     return Checks(
         policy=policy,
@@ -95,10 +94,6 @@ def interval_checks(
             bootstrap=resampled_interval(drawn) if drawn and overall is not None else None,
         ),
     )
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fsum(values) / len(values) if values else None
 
 
 def _half(interval: Interval | None) -> float | None:

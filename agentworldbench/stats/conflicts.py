@@ -17,8 +17,7 @@ from math import fsum, sqrt
 from typing import Final, Literal
 
 from agentworldbench.records import Record, SampleMetrics, SampleRef
-from agentworldbench.stats.aggregate import mean
-from agentworldbench.stats.intervals import LEVEL, Interval, of_strata
+from agentworldbench.stats.intervals import LEVEL, Interval, mean, of_strata
 from agentworldbench.stats.student import student_t
 
 DECISIVE: Final[Mapping[str, str]] = {

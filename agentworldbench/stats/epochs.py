@@ -20,8 +20,16 @@ from math import fsum, sqrt
 from statistics import variance
 
 from agentworldbench.records import DIMENSIONS, SampleMetrics, SampleRef
-from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE, by_domain, mean, rule_results, value_of
-from agentworldbench.stats.intervals import Interval, Intervals, around, is_nothing, of_strata, stratified
+from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE, by_domain, rule_results, value_of
+from agentworldbench.stats.intervals import (
+    Interval,
+    Intervals,
+    around,
+    is_nothing,
+    mean,
+    of_strata,
+    stratified,
+)
 from agentworldbench.stats.panel import Judged, Panel, PanelScore, panel_score
 from agentworldbench.stats.results import Block, MetricMean, PanelCounts, RuleResults, Skill
 from agentworldbench.stats.skill import with_skill

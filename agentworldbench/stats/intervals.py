@@ -64,6 +64,11 @@ class Intervals(Record):
     floor: Interval | None = None
 
 
+def mean(values: Sequence[float]) -> float | None:
+    """Plain mean, or None of nothing."""
+    return fsum(values) / len(values) if values else None
+
+
 def clustered(estimate: float | None, samples: Sequence[Sampled]) -> Interval | None:
     """The interval of a mean over samples in clusters; None where there is no mean.
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentworldbench.records import DIMENSIONS
-from agentworldbench.stats.aggregate import mean, score_of
+from agentworldbench.stats.aggregate import score_of
+from agentworldbench.stats.intervals import mean
 
 TOTAL: Final = "total_score"
 COLUMNS: Final = (*DIMENSIONS, TOTAL)

@@ -16,9 +16,8 @@ from math import fsum
 from typing import Final
 
 from agentworldbench.records import Record
-from agentworldbench.stats.aggregate import mean
 from agentworldbench.stats.bootstrap import seeded
-from agentworldbench.stats.intervals import LEVEL, Interval, of_strata, stratified
+from agentworldbench.stats.intervals import LEVEL, Interval, mean, of_strata, stratified
 from agentworldbench.stats.student import student_t
 
 EXACT: Final = 14

@@ -18,7 +18,8 @@ from math import fsum
 from typing import Literal
 
 from agentworldbench.records import Record
-from agentworldbench.stats.aggregate import COLUMNS, mean, point_score
+from agentworldbench.stats.aggregate import COLUMNS, point_score
+from agentworldbench.stats.intervals import mean
 from agentworldbench.stats.results import PanelCounts, Scores
 
 Values = Mapping[str, float]

@@ -15,9 +15,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentworldbench.records import SampleMetrics, SampleRef
-from agentworldbench.stats.aggregate import RULE_SCORE, mean, value_of
+from agentworldbench.stats.aggregate import RULE_SCORE, value_of
 from agentworldbench.stats.bootstrap import Resampled, resample_ratio, resampled_interval
-from agentworldbench.stats.intervals import Interval, Intervals, Sampled, clustered, of_strata, stratified
+from agentworldbench.stats.intervals import (
+    Interval,
+    Intervals,
+    Sampled,
+    clustered,
+    mean,
+    of_strata,
+    stratified,
+)
 from agentworldbench.stats.results import MetricMean, RuleResults, Skill
 
 ROOM: Final = 0.02

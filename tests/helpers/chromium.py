@@ -15,15 +15,10 @@ from typing import Any, Literal
 
 CHROMIUM = Path("/usr/bin/chromium")
 _FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
 )
+_NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 
 
 class Chromium:
@@ -34,21 +29,20 @@ class Chromium:
         self.console: list[str] = []
         """Messages of the console and uncaught errors, since the browser was started."""
         self.requests: list[str] = []
-        """Addresses that were asked for, `data:` left out."""
+        """Addresses that were asked for."""
 
     def __enter__(self) -> Chromium:
         # Imported here, because tests without a browser import this module too.
         from playwright.sync_api import sync_playwright
 
         self._playwright = sync_playwright().start()
-        environment = {**os.environ, "TZ": "UTC"}
         self._browser = self._playwright.chromium.launch(
-            executable_path=CHROMIUM, args=_FLAGS, env=environment
+            executable_path=CHROMIUM, args=[*_FLAGS.split(), _NO_NAMES], env={**os.environ, "TZ": "UTC"}
         )
         self._page = self._browser.new_page()
         self._page.on("console", lambda message: self.console.append(message.text))
         self._page.on("pageerror", lambda error: self.console.append(str(error)))
-        self._page.on("request", lambda request: self._note(request.url))
+        self._page.on("request", lambda request: self.requests.append(request.url))
         self._protocol = self._page.context.new_cdp_session(self._page)
         self.resize(*self._size)
         self.prefer("dark" if self._dark else "light")
@@ -59,10 +53,6 @@ class Chromium:
     ) -> None:
         self._browser.close()
         self._playwright.stop()
-
-    def _note(self, address: str) -> None:
-        if not address.startswith("data:"):
-            self.requests.append(address)
 
     def open(self, address: str) -> None:
         """Go to a page and wait until it is loaded."""
