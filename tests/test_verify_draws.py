@@ -109,7 +109,7 @@ def test_the_same_text_alone_is_told() -> None:
 def of_its_own(call: ChatCall) -> Reply:
     """A world that answers otherwise each time, after a second and a bit."""
     reply = script(call)
-    if call.model == "judge" or not reply.content:
+    if call.model == "judge" or not isinstance(reply.content, str):
         return reply
     return replace(reply, content=reply.content.replace("done", f"done in attempt {call.attempt}"))
 
@@ -134,7 +134,10 @@ def test_a_copied_epoch_is_refused(tmp_path: Path) -> None:
     def without_id(line: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in line.items() if name != "response_id"}
 
-    for number, (keep, message) in enumerate(((dict, SAME_ID), (without_id, SAME_REQUEST))):
+    def whole(line: dict[str, Any]) -> dict[str, Any]:
+        return line
+
+    for number, (keep, message) in enumerate(((whole, SAME_ID), (without_id, SAME_REQUEST))):
         folder = tmp_path / f"forged{number}"
         shutil.copytree(tmp_path / "bundle", folder)
         for name in ("predictions.jsonl", "verdicts.jsonl"):
