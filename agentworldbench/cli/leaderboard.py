@@ -208,6 +208,9 @@ def build(
 @app.command("check")
 def check(
     folder: Folder = None,
+    entries_only: Annotated[
+        bool, typer.Option("--entries-only", help="Do not look at the README beside the folder.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
 ) -> None:
     """Check all entries, and that README.md beside their folder is what they give; exit code 2 where not."""
@@ -215,7 +218,7 @@ def check(
     from agentworldbench.render.table import printable
     from agentworldbench.resources import asset
 
-    report = check_folder(folder or asset("leaderboards", "entries"))
+    report = check_folder(folder or asset("leaderboards", "entries"), readme=not entries_only)
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
     else:

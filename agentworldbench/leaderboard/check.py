@@ -66,10 +66,10 @@ class CheckReport(Record):
         return not self.problems
 
 
-def check_folder(folder: Path, readme: Path | None = None) -> CheckReport:
-    """Check every file of a folder, all together, and the README made of them where there is one.
+def check_folder(folder: Path, readme: bool = True) -> CheckReport:
+    """Check every file of a folder, all together, and with `readme` the README.md beside the folder where there is one.
 
-    `readme` is by default README.md beside the folder. Raises DataError where the folder cannot be looked into.
+    Raises DataError where the folder cannot be looked into.
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder of leaderboard entries")
@@ -86,8 +86,8 @@ def check_folder(folder: Path, readme: Path | None = None) -> CheckReport:
         entries.append(entry)
         problems += check_entry(entry, path)
     problems += _together(entries, folder)
-    made = readme or folder.parent / README_FILE
-    if made.is_file() and not problems and made.read_bytes() != readme_text(entries).encode():
+    made = folder.parent / README_FILE
+    if readme and made.is_file() and not problems and made.read_bytes() != readme_text(entries).encode():
         message = f"is not what the entries give; `awb leaderboard build {folder}` makes it anew"
         problems.append(Problem(file=str(made), field="", kind="stale", message=message))
     return CheckReport(folder=str(folder), entries=len(paths), problems=tuple(problems))
