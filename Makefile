@@ -51,7 +51,7 @@ $(SLOW_VENV)/made: pyproject.toml requirements-hf.txt .ci/torch.txt .ci/make-ven
 demo-llm: venv ## a small language model predicts and judges over the bundled data (Linux x86_64)
 	$(BIN)/python tools/demo_llm.py
 
-lock: venv ## renew the two locks (requirements-*.txt) within the bounds of pyproject.toml
+lock: venv ## renew the three locks (requirements-*.txt, .ci/readers.txt) within the bounds of pyproject.toml
 	bash .ci/lock "$(BIN)"
 
 clean: ## remove the environment, demo runs and caches

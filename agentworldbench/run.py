@@ -25,8 +25,8 @@ from agentworldbench.engine.spending import Ledger, check_prices, open_ledger
 from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.models import Model
-from agentworldbench.notebook import Look, nothing, watching
 from agentworldbench.models.replay import ReplayModel
+from agentworldbench.notebook import Look, nothing, watching
 from agentworldbench.outcome import Scoring, make_results, try_own
 from agentworldbench.panels import panel_asked, panel_notices
 from agentworldbench.plan import Plan, make_judges, make_plan

@@ -21,8 +21,9 @@ from agentworldbench.errors import ConfigError
 from agentworldbench.integrations.every_eval_export import Submitter, export_every_eval
 from agentworldbench.integrations.every_eval_results import Identity, results_of
 from agentworldbench.integrations.export_source import Source, open_source
-from agentworldbench.run import Run
+from agentworldbench.run import Run, evaluate
 from tests.helpers.export_runs import EACH, TASKS, lines_of, make_runs, trimmed
+from tests.helpers.honest_bundle import bundle_folder, make_rows
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
 CASES = Path(__file__).parent / "cases" / "export"
@@ -259,3 +260,27 @@ def test_the_aggregate(runs: dict[str, Run], tmp_path: Path) -> None:
     golden = CASES / "every_eval_ever.json"
     text = json.dumps(found, indent=1) + "\n"
     assert text == golden.read_text(encoding="utf-8"), f"when the change is wanted, {golden} is:\n{text}"
+
+
+def test_one_run_has_one_uuid(tmp_path: Path) -> None:
+    """From the run and from its bundle, in which paths are left out; scored again; under whatever name."""
+    rows = make_rows(tmp_path / "rows")
+    run = evaluate(model="baseline/copy-last", data=str(rows), output=tmp_path / "run")
+
+    def exported_as(path: Path, folder: str, **options: Any) -> tuple[str, str]:
+        found = export_every_eval(path, tmp_path / folder, data=str(rows), **options).paths[0]
+        return found.stem, json.loads(found.read_text(encoding="utf-8"))["evaluation_id"]
+
+    first = exported_as(run.path, "one")
+    bundle_folder(run.path, tmp_path / "bundle", rows)
+    assert str(rows) not in (tmp_path / "bundle/run.json").read_text(encoding="utf-8")
+    assert exported_as(tmp_path / "bundle", "two") == first
+    edited = run.path / "results.json"
+    edited.write_text(
+        edited.read_text(encoding="utf-8").replace('"made_at": "2', '"made_at": "3', 1), encoding="utf-8"
+    )
+    assert exported_as(run.path, "three") == first
+    named, identity = exported_as(run.path, "four", submitter=Submitter(model_id="acme/copy"))
+    assert (named, identity == first[1]) == (first[0], False)
+    other = evaluate(model="baseline/copy-last", data=str(rows), output=tmp_path / "other", limit="3")
+    assert exported_as(other.path, "five")[0] != first[0]

@@ -28,9 +28,14 @@ ENTRIES = asset("leaderboards", "entries")
 JUDGE = {
     "score": "judge", "data": "official", "data_revision": None, "data_sha256": None, "protocol": "paper",
     "prompts_sha256": None, "judge": "j", "judge_digest": None, "selection": "whole", "context_policy": None,
-    "gui_diagnostics": False,
+    "gui_diagnostics": False, "domains": (),
 }  # fmt: skip
-ANOTHER = {"score": "rules", "context_policy": "drop-oldest", "gui_diagnostics": True}
+ANOTHER = {
+    "score": "rules",
+    "context_policy": "drop-oldest",
+    "gui_diagnostics": True,
+    "domains": ("mcp", "os"),
+}
 """Values of the group's fields that are no free text."""
 STRANGE = "a|b\\c`d`\n**e** <b>&amp;[x](y)\r\x1b[31m\u202ef"
 
@@ -158,7 +163,7 @@ def test_a_rank_needs_coverage_in_every_domain(coverage: dict[str, float] | None
 
 
 def test_an_entry_says_why_it_has_no_rank() -> None:
-    apart = {"selection": "70 samples", "gui_diagnostics": True}
+    apart = {"selection": "70 samples", "gui_diagnostics": True, "domains": ("mcp", "os")}
     assert why_unranked(entry("a")) is None
     assert why_unranked(entry("b", coverage=0.5)) == "coverage below 99 % in OS"
     assert why_unranked(entry("c", coverage=None)) == "coverage is not disclosed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentworldbench.leaderboard.check import check_folder
-from agentworldbench.leaderboard.entries import Entry, load_entries, read_entry
+from agentworldbench.leaderboard.entries import Entry, load_entries, numbers_digest, read_entry
 from agentworldbench.leaderboard.provenance import Verification
 from agentworldbench.run import evaluate
 from tests.helpers.awb_command import HereAwb
@@ -145,8 +147,16 @@ def test_a_verification_ends_with_the_numbers_it_was_of(runs: Path, tmp_path: Pa
     words = ("leaderboard", "add", runs / "copied", "--entries", "e")
     awb(*words, "--bundle", HASH)
     (path,) = (tmp_path / "e").iterdir()
-    verification = Verification(by="a maintainer", date="2026-11-30T00:00:00Z")
-    verified = read_entry(path).model_copy(update={"status": "verified", "verification": verification})
+    old = read_entry(path)
+    verification = Verification(
+        by="a maintainer",
+        date="2030-11-30T00:00:00Z",
+        bundle_sha256=HASH,
+        numbers_sha256=numbers_digest(old),
+        harness="0.1.0",
+        warnings=0,
+    )
+    verified = old.model_copy(update={"status": "verified", "verification": verification})
     path.write_text(verified.model_dump_json(indent=2), encoding="utf-8")
     assert awb(*words).out.startswith("unchanged:")
     assert read_entry(path) == verified
@@ -196,6 +206,21 @@ def test_a_subset_is_refused_or_marked(runs: Path, tmp_path: Path, awb: HereAwb)
     assert check_folder(tmp_path / "e").ok
 
 
+def test_a_run_over_some_domains_says_so_everywhere(runs: Path, tmp_path: Path, awb: HereAwb) -> None:
+    awb("leaderboard", "add", runs / "copied", "--entries", "e")
+    told = "2 of 7 domains: SWE, OS"
+    for form in ("table", "md", "latex", "html"):
+        assert told in awb("leaderboard", "show", "e", "-f", form).out, form
+    (group,) = json.loads(awb("leaderboard", "show", "e", "-f", "json").out)["groups"]
+    assert group["domains"] == group["group"]["domains"] == ["swe", "os"]
+    (row,) = csv.DictReader(io.StringIO(awb("leaderboard", "show", "e", "-f", "csv").out))
+    assert row["domains"] == "swe os"
+    awb("leaderboard", "build", "e", "-o", "site")
+    assert told in (tmp_path / "site/README.md").read_text(encoding="utf-8")
+    page = (tmp_path / "site/index.html").read_text(encoding="utf-8")
+    assert f", {told}</h2>" in page and f"<dt>Domains</dt><dd>{told}</dd>" in page
+
+
 def test_baselines_are_anchors_without_a_rank(runs: Path, tmp_path: Path, awb: HereAwb) -> None:
     awb("leaderboard", "add", runs / "copied", "--entries", "e")
     shown = awb("leaderboard", "show", "e", "-f", "json").out
@@ -224,9 +249,23 @@ def test_what_is_unfinished_is_refused_with_what_to_do(runs: Path, tmp_path: Pat
         (["--contact", "a@b"], "--submitter-url and --contact need --submitter NAME"),
         (["--bundle-url", "https://a"], "--bundle-url needs --bundle SHA256"),
         (["--bundle", "abc"], "--bundle abc: no SHA-256, which has 64 hex digits"),
-        (["--bundle", HASH, "--bundle-url", "file:///x"], "--bundle-url file:///x: no web address"),
-        (["--submitter", "A", "--submitter-url", "javascript:alert(1)"], "no web address"),
-        (["--submitter", ""], "--submitter: must have 1 to 200 characters"),
+        (
+            ["--bundle", HASH, "--bundle-url", "file:///x"],
+            "--bundle-url file:///x: expected an address beginning",
+        ),
+        (["--submitter", "A", "--submitter-url", "javascript:alert(1)"], "expected an address beginning"),
+        (
+            ["--bundle", HASH, "--bundle-url", "https://ann:word@a.org"],
+            "--bundle-url: the address holds a user name",
+        ),
+        (
+            ["--name", "GPT-5\u202e4"],
+            "--name: holds U+202E RIGHT-TO-LEFT OVERRIDE, which is not shown as it stands",
+        ),
+        (["--submitter", "Ann\nBest"], "--submitter: holds U+000A a control character"),
+        (["--submitter", "A", "--contact", "\x1b[2Ja@b"], "--contact: holds U+001B"),
+        (["--name", "x" * 301], "--name: expected 1 to 300 characters"),
+        (["--submitter", ""], "--submitter: expected 1 to 200 characters"),
     ],
 )
 def test_flags_that_do_not_fit(runs: Path, awb: HereAwb, words: list[str], message: str) -> None:

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # comes with LiteLLM
+import jsonschema
 import pytest
 import yaml
 

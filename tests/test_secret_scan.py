@@ -57,6 +57,7 @@ FORMS: dict[str, Callable[[int], str]] = {
     "Replicate": lambda seed: "r8" + "_" + drawn(seed, 37),
     "npm": lambda seed: "npm" + "_" + drawn(seed, 36),
     "PyPI": lambda seed: "pypi" + "-" + drawn(seed, 150),
+    "e-mail": lambda seed: f"{drawn(seed, 9, BASE32)}.{drawn(seed + 1, 5, BASE32)}@" + f"dept.{drawn(seed, 6, BASE32)}.edu",
     "Google access": lambda seed: "ya" + "29." + drawn(seed, 60),
     "web token": _token,
     "private key": lambda seed: "-----BEGIN RSA PRIVATE" + " KEY-----\n" + drawn(seed, 64) + "\n",
@@ -99,6 +100,31 @@ def test_placeholders_are_none(text: str) -> None:
 def test_keys_by_their_place(text: str, kind: str) -> None:
     secret = drawn(7, 24)
     assert list(secrets_in(text.format(secret))) == [(kind, secret)]
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("write to john.doe@gmail.com.", "john.doe@gmail.com"),
+        ("<mary+lists@corp.co.uk>", "mary+lists@corp.co.uk"),
+        ("bob@uni-jena.de: hello", "bob@uni-jena.de"),
+        ('{"to":"a_b@mail.x1.io"}', "a_b@mail.x1.io"),
+    ],
+)
+def test_addresses_of_people_are_found(text: str, address: str) -> None:
+    assert list(secrets_in(text)) == [("e-mail", address)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a@example.com", "me@mail.example.org", "you@your-domain.com", "git@github.com:x/y", "noreply@github.com", "lodash@4.17.21.tgz",
+        "getty@tty1.service", "root@web-1:~#", "root@web.shop.com:~#", "backup@nas.shop.com:/srv", "user@build.internal", "x@y.py",
+        "https://u@h.com/x", "@types/node@18.2.js", "10@1.2.3.4",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_an_address(text: str) -> None:
+    assert list(secrets_in(text)) == []
 
 
 def test_every_shape_has_a_form_here() -> None:

@@ -254,3 +254,7 @@ def test_files_of_other_programs_are_made_from_what_is_public(
         assert f"  {path.relative_to(folder)}: {path.stat().st_size:,} bytes" in done.out.splitlines()
         assert "127.0.0.1" not in text and "I think of" not in text and str(tmp_path) not in text
     assert awb("submit", run, "--to", form, "-o", run).code == 2
+    assert awb("export", form, run, "-o", "again").code == 0
+    (again,) = (tmp_path / "again").glob(name)
+    if form == "eee":
+        assert again.name == results.name, "one run has one UUID"

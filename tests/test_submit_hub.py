@@ -9,7 +9,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import yaml
@@ -116,6 +116,16 @@ def answered(status: int) -> Exception:
         (KeyError("url"), EndpointError, "what answered is no hub"),
         (RuntimeError("Error while uploading 'x'"), EndpointError, "Error while uploading 'x'; run the same"),
         (answered(500), EndpointError, "answered HTTP 500"),
+        (
+            ConnectionError("Request error: HTTP status client error (403 Forbidden), domain: x"),
+            CredentialsError,
+            "hf auth login",
+        ),
+        (
+            RuntimeError("Error: HTTP status server error (503 Service Unavailable)"),
+            EndpointError,
+            "answered HTTP 503",
+        ),
         (answered(403), CredentialsError, "hf auth login"),
         (OfflineModeIsEnabled("offline"), EndpointError, "HF_HUB_OFFLINE is set; nothing was uploaded"),
     ],
@@ -191,3 +201,43 @@ def test_uploads(run: Path, prepared: Prepared, tmp_path: Path) -> None:
     assert refused.code == 2 and strangers > 0 and "hf auth login" in refused.complaint
     for done in (plain, pull, missing, refused):
         assert TOKEN not in done.out + done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("xet", "complaint"),
+    [("open", ""), ("closed", "hf auth login"), ("broken", "what is there already stays")],
+)
+def test_uploads_in_chunks(
+    run: Path, prepared: Prepared, tmp_path: Path, xet: Literal["open", "closed", "broken"], complaint: str
+) -> None:
+    """What huggingface_hub does by itself where hf_xet is installed, as it is by default: large files go in chunks."""
+    words = (
+        "submit",
+        run,
+        "--data",
+        run.parent / "data",
+        "--to",
+        "hub",
+        "--repository",
+        "me/awb-run",
+        "--yes",
+    )
+    large = ("predictions.jsonl", "verdicts.jsonl")
+    with UploadHub(xet=xet, large=large) as hub:
+        env = hub.environment() | {"HF_XET_CACHE": str(tmp_path / "xet")}
+        (done,) = run_awb_in_turn(words, cwd=tmp_path, env=env)
+    if complaint:
+        assert (done.code, hub.kept.commits, complaint in done.complaint) == (2, [], True), done.err
+        return
+    assert (done.code, done.err) == (0, "")
+    (commit,) = hub.kept.commits
+    folder = f"bundle-{prepared.sha256[:12]}/"
+    marks = prepared.manifest.files
+    assert hub.kept.hashes == {folder + name: marks[name].sha256 for name in large}
+    assert {name.removeprefix(folder) for name in commit.files} == {
+        "README.md",
+        "manifest.json",
+        *marks,
+    } - set(large)
+    assert sum(hub.kept.blocks.values()) > 0 and hub.kept.stored == {}

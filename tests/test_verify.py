@@ -170,7 +170,7 @@ def test_the_official_protocol_needs_its_prompts(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(
         "agentworldbench.verification.material.official_prompts", lambda folder: own_prompts()
     )
-    report = verify(run)
+    report = verify(run, data=str(tmp_path / "rows"))
     assert (report.verdict, problems(report)) == ("accepted", [])
     assert report.judges[0].policy == "exclude"
 
@@ -182,7 +182,7 @@ def test_other_official_prompts_are_refused(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(
         "agentworldbench.verification.material.official_prompts", lambda folder: own_prompts()
     )
-    report = verify(run)
+    report = verify(run, data=str(tmp_path / "rows"))
     found = {(one.check, one.message) for one in report.findings if one.severity == "refused"}
     assert {check for check, _ in found} == {"judge prompts"}
 
@@ -264,7 +264,9 @@ def test_an_entry_must_be_that_of_the_bundle(home: Path, tmp_path: Path, awb: He
     done = awb(*words)
     assert done.code == 6
     assert "computed_overall is 39.8125, should be 37.8125" in done.out
-    named = {"status": "verified", "verification": {"by": "A. Tester", "date": "2026-12-01T09:00:00Z"}}
+    said = {"by": "A. Tester", "date": "2026-12-01T09:00:00Z", "harness": "0.1.0", "warnings": 0}
+    said |= {"bundle_sha256": "0" * 64, "numbers_sha256": "0" * 64}
+    named = {"status": "verified", "verification": said}
     path.write_text(json.dumps(entry.model_dump(mode="json") | named), encoding="utf-8")
     done = awb(*words)
     assert (done.code, "only a maintainer says that" in done.out) == (0, True)

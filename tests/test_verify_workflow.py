@@ -1,4 +1,4 @@
-"""The workflow in `docs/workflows/verify.yml`: what it may do, and its commands run on a repository of our own.
+"""The workflows in `docs/workflows`: what they may do, and the commands of `verify.yml` run on a repository of our own.
 
 The step that verifies is taken from the file as it stands and run by bash in a clone with a base branch, as a pull
 request of one honest entry, of a forged one and of one without a bundle.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,7 +27,11 @@ from tests.helpers.awb_command import clean_environment
 from tests.helpers.honest_bundle import bundle_folder, packed
 
 ROOT = Path(__file__).resolve().parents[1]
-WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / "docs/workflows/verify.yml").read_text(encoding="utf-8"))
+FILES = {
+    name: (ROOT / f"docs/workflows/{name}.yml").read_text(encoding="utf-8") for name in ("verify", "audit")
+}
+WORKFLOWS: dict[str, dict[Any, Any]] = {name: yaml.safe_load(text) for name, text in FILES.items()}
+WORKFLOW = WORKFLOWS["verify"]
 STEPS: list[dict[str, Any]] = WORKFLOW["jobs"]["verify"]["steps"]
 
 
@@ -36,15 +41,29 @@ def test_a_stranger_gets_no_rights() -> None:
     assert list(triggers) == ["pull_request"], (
         "not pull_request_target, which would hand out the repository's secrets"
     )
-    assert "secrets." not in (ROOT / "docs/workflows/verify.yml").read_text(encoding="utf-8")
-    (checkout,) = [step for step in STEPS if "checkout" in step.get("uses", "")]
+    assert "secrets." not in FILES["verify"]
+
+
+def test_keys_wait_for_a_maintainer() -> None:
+    audit = WORKFLOWS["audit"]
+    assert (audit["permissions"], list(audit[True])) == ({"contents": "read"}, ["workflow_dispatch"])
+    assert audit["jobs"]["audit"]["environment"] == "audit", "whose reviewers agree before the key is at hand"
+    with_keys = [step["name"] for step in audit["jobs"]["audit"]["steps"] if "secrets." in str(step)]
+    assert with_keys == ["Audit"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_of_a_pull_request_becomes_a_command(name: str) -> None:
+    steps = WORKFLOWS[name]["jobs"][name]["steps"]
+    (checkout,) = [step for step in steps if "checkout" in step.get("uses", "")]
     assert checkout["with"]["persist-credentials"] is False
-    for step in STEPS:
-        assert "${{" not in step.get("run", ""), "names from a pull request must not become commands"
-
-
-def test_it_installs_this_version() -> None:
-    assert WORKFLOW["env"]["AWB_VERSION"] == __version__
+    for step in steps:
+        assert "${{" not in step.get("run", "")
+    (told,) = [step["run"] for step in steps if "awb verify" in step.get("run", "")]
+    assert told.index("::stop-commands::") < told.index("awb verify"), "what awb prints is no command either"
+    used = re.findall(r"uses: (.+)", FILES[name])
+    assert used and all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v[0-9.]+", one) for one in used)
+    assert WORKFLOWS[name]["env"]["AWB_VERSION"] == __version__
 
 
 def git(place: Path, *words: str) -> None:
@@ -121,8 +140,10 @@ def test_a_base_that_is_not_there_is_no_success(tmp_path: Path, bundle: tuple[Pa
         (lambda entry: entry.update(bundle=None), 6, "names no bundle"),
         (lambda entry: entry.update(bundle={"sha256": "0" * 64}), 2, "exit code 2"),
         (lambda entry: entry.update(bundle={"sha256": "$(touch owned)"}), 6, "names no bundle"),
+        (lambda entry: entry.update(note="one\n::error::two"), 2, "note holds U+000A"),
+        (lambda entry: entry.update(status="verified"), 2, "merge it only if you, a maintainer, wrote that"),
     ],
-    ids=["honest", "forged", "without", "elsewhere", "hostile"],
+    ids=["honest", "forged", "without", "elsewhere", "hostile", "two lines", "verified"],
 )
 def test_its_commands(
     tmp_path: Path,
@@ -135,6 +156,19 @@ def test_its_commands(
     done = verified(board, "main")
     assert (done.returncode, told in done.stdout) == (code, True), done.stdout + done.stderr
     assert not (board / "owned").exists()
+    assert done.stdout.startswith("::stop-commands::")
     if code == 0:
         (report,) = (tmp_path / "reports").iterdir()
         assert Report.model_validate_json(report.read_text(encoding="utf-8")).verdict == "accepted"
+
+
+@pytest.mark.slow
+def test_a_link_is_no_entry(tmp_path: Path, bundle: tuple[Path, dict[str, Any]]) -> None:
+    board = pull_request(tmp_path, bundle, lambda entry: None)
+    (path,) = (board / "leaderboards/entries").glob("*.json")
+    path.rename(board / "other.json")
+    path.symlink_to("../../other.json")
+    git(board, "add", "--all")
+    git(board, "commit", "--quiet", "-m", "link")
+    done = verified(board, "main")
+    assert (done.returncode, "no file of an entry" in done.stdout) == (6, True), done.stdout + done.stderr

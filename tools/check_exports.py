@@ -2,7 +2,8 @@
 
 In: a run directory with results. Out: a line for each format: read by which version of what, or not looked at because
 that program is not installed here. Run it in an environment that has some of lm-eval, inspect-ai, every_eval_ever,
-pandas with pyarrow, polars and duckdb; the readers are no dependencies of this project, and no test needs them. An
+pandas with pyarrow, polars and duckdb; the readers are no dependencies of this project: `.ci/readers` makes such an
+environment, in which a slow test runs this. An
 export that its program refuses ends it with its error. Exports go into a temporary folder.
 """
 

@@ -112,24 +112,24 @@ def _said(
     from agentworldbench.errors import ConfigError
     from agentworldbench.leaderboard.adding import Said
     from agentworldbench.leaderboard.provenance import Bundle, Submitter
+    from agentworldbench.submission.deliver import check_address, check_words
 
     if who[0] is None and any(who):
         raise ConfigError("--submitter-url and --contact need --submitter NAME")
     if where[0] is None and where[1]:
         raise ConfigError("--bundle-url needs --bundle SHA256, so that the file can be told from others")
-    try:
-        submitter = None if who[0] is None else Submitter(name=who[0], url=who[1], contact=who[2])
-    except ValidationError as problem:
-        field = problem.errors()[0]["loc"][0]
-        if field == "url":
-            raise ConfigError(f"--submitter-url {who[1]}: no web address (https://…)") from None
-        flag = "--submitter" if field == "name" else "--contact"
-        raise ConfigError(f"{flag}: must have 1 to 200 characters") from None
+    for flag, text, longest in (
+        ("--name", name, 300),
+        ("--submitter", who[0], 200),
+        ("--contact", who[2], 200),
+    ):
+        check_words(flag, text, longest)
+    check_address("--submitter-url", who[1])
+    check_address("--bundle-url", where[1])
+    submitter = None if who[0] is None else Submitter(name=who[0], url=who[1], contact=who[2])
     try:
         bundle = None if where[0] is None else Bundle(sha256=where[0].lower(), url=where[1])
-    except ValidationError as problem:
-        if problem.errors()[0]["loc"][0] == "url":
-            raise ConfigError(f"--bundle-url {where[1]}: no web address (https://…)") from None
+    except ValidationError:
         raise ConfigError(f"--bundle {where[0]}: no SHA-256, which has 64 hex digits") from None
     return Said(name, submitter, bundle)
 
@@ -143,13 +143,13 @@ def show(
     import json
 
     from agentworldbench.cli.output import print_tables
-    from agentworldbench.leaderboard.build import as_json, csv_text
+    from agentworldbench.leaderboard.build import as_json, csv_text, visible_json
     from agentworldbench.leaderboard.tables import leaderboard_tables
     from agentworldbench.render.markup import to_html, to_latex
 
     entries = _loaded(folder)
     if form is Form.JSON:
-        typer.echo(json.dumps(as_json(entries), indent=2, ensure_ascii=False))
+        typer.echo(visible_json(json.dumps(as_json(entries), indent=2, ensure_ascii=False)))
     elif form is Form.CSV:
         typer.echo(csv_text(entries), nl=False)
     elif form in (Form.LATEX, Form.HTML):
@@ -208,6 +208,9 @@ def build(
 @app.command("check")
 def check(
     folder: Folder = None,
+    entries_only: Annotated[
+        bool, typer.Option("--entries-only", help="Do not look at the README beside the folder.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
 ) -> None:
     """Check all entries, and that README.md beside their folder is what they give; exit code 2 where not."""
@@ -215,7 +218,7 @@ def check(
     from agentworldbench.render.table import printable
     from agentworldbench.resources import asset
 
-    report = check_folder(folder or asset("leaderboards", "entries"))
+    report = check_folder(folder or asset("leaderboards", "entries"), readme=not entries_only)
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
     else:

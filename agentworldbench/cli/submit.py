@@ -87,7 +87,7 @@ def submit(
     ] = False,
     allow: Annotated[
         list[str] | None, typer.Option("--allow", metavar="FINDING", show_default=False,
-                                       help="Publish what looks like a secret, by the id in the preview; may be repeated."),
+                                       help="Publish what looks like a secret, by the id in the preview (e-mail: all addresses); may be repeated."),
     ] = None,
     repository: Annotated[
         str | None, typer.Option("--repository", metavar="WHERE", show_default=False,
@@ -231,7 +231,7 @@ def _check_flags(to: To, words: _Words) -> None:
 def _submitter(name: str | None, url: str | None, contact: str | None) -> Submitter | None:
     from agentworldbench.errors import ConfigError
     from agentworldbench.leaderboard.provenance import Submitter
-    from agentworldbench.submission.deliver import check_address
+    from agentworldbench.submission.deliver import check_address, check_words
 
     if name is None:
         if url or contact:
@@ -239,9 +239,8 @@ def _submitter(name: str | None, url: str | None, contact: str | None) -> Submit
                 "--submitter is missing: the name that belongs to --submitter-url and --contact"
             )
         return None
-    for flag, text in (("--submitter", name), ("--contact", contact)):
-        if text is not None and not 1 <= len(text.strip()) <= 200:
-            raise ConfigError(f"{flag}: expected 1 to 200 characters")
+    check_words("--submitter", name)
+    check_words("--contact", contact)
     check_address("--submitter-url", url)
     return Submitter(name=name.strip(), url=url, contact=contact)
 
@@ -251,11 +250,13 @@ def _show(prepared: Prepared, target: Target) -> None:
     from agentworldbench.cli.output import print_tables
     from agentworldbench.errors import ConfigError
     from agentworldbench.submission.preview import preview_tables
+    from agentworldbench.submission.secret_scan import EMAIL
 
     print_tables(preview_tables(prepared))
     typer.echo("")
     if refused := prepared.refused:
-        flags = " ".join(f"--allow {one.id}" for one in refused)
+        words = dict.fromkeys(EMAIL if one.kind == EMAIL else one.id for one in refused)
+        flags = " ".join(f"--allow {word}" for word in words)
         raise ConfigError(
             f"{len(refused)} of what would become public looks like a secret (table above); nothing was written. Take it out "
             f"of the run, or publish it with {flags}"

@@ -45,6 +45,10 @@ def verify(
         Path | None,
         typer.Option("--entry", help="Leaderboard entry whose numbers must be those of the bundle.", metavar="FILE", show_default=False),
     ] = None,
+    verified_by: Annotated[
+        str | None,
+        typer.Option("--verified-by", help="Write into the entry that you verified it, if the bundle is accepted.", metavar="NAME", show_default=False),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="For programs: the report on standard output, all else on standard error.")
     ] = False,
@@ -83,6 +87,7 @@ def verify(
     Exit code 0: accepted, 6: refused, 7: incomplete (data or prompts are missing here). No model is asked without --audit.
     """
     from agentworldbench.errors import BundleError
+    from agentworldbench.verification.marking import check_marking
     from agentworldbench.verification.verify import checked, opened_subject, refusal, report_json
 
     asked = {
@@ -94,6 +99,10 @@ def verify(
     }
     if audit is None and (judge or judge_base_url or audit_seed is not None or max_cost is not None):
         raise typer.BadParameter("--judge, --judge-base-url, --audit-seed and --max-cost belong to --audit N")
+    if verified_by is not None:
+        if entry is None:
+            raise typer.BadParameter("--verified-by needs --entry FILE: the entry that is verified")
+        check_marking(subject, entry, verified_by)
     try:
         with opened_subject(subject) as source:
             material = source.material(data, prompts)
@@ -105,8 +114,25 @@ def verify(
     if as_json:
         typer.echo(report_json(report))
     _print(report, err=as_json)
+    if entry is not None and verified_by is not None:
+        _mark(report, entry, verified_by)
     if code := _CODES[report.verdict]:
         raise typer.Exit(code)
+
+
+def _mark(report: Report, entry: Path, by: str) -> None:
+    """Write the verification into the entry, or say why it stays as it is; the verdict's exit code is enough then."""
+    from agentworldbench.errors import ConfigError
+    from agentworldbench.verification.marking import mark_verified
+
+    try:
+        marked = mark_verified(report, entry, by)
+    except ConfigError as problem:
+        _say(str(problem))
+        return
+    assert marked.verification is not None, "it was just written"
+    _say(f"Verified: {entry} ({marked.model}; {marked.verification.words})")
+    _say("`awb leaderboard build` makes README and page of it anew.")
 
 
 def _metrics_told() -> Callable[[int, int], None]:

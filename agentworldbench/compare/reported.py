@@ -18,11 +18,11 @@ from pydantic import ValidationError
 
 from agentworldbench.compare.sides import Compared, compared, open_results
 from agentworldbench.errors import ConfigError, DataError
-from agentworldbench.leaderboard.entries import Entry, load_entries
+from agentworldbench.leaderboard.entries import Entry, in_order, load_entries
 from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.records import Record
 from agentworldbench.render.cells import cell_html
-from agentworldbench.render.names import domain_name
+from agentworldbench.render.names import domain_name, partial_domains
 from agentworldbench.resources import mini_folder
 from agentworldbench.stats.against import Against, against
 from agentworldbench.stats.results import JudgeResults, Results
@@ -170,6 +170,9 @@ def _unlike(results: Results, judge: JudgeResults, entry: Entry) -> Iterator[str
     mine, other = results.predict.data, entry.group
     if mine.name != other.data:
         yield f"the data ({mine.name} and {other.data})"
+    part = [", ".join(map(domain_name, some)) for some in (in_order(mine.files), other.about)]
+    if other.data_sha256 is not None and part[0] != part[1]:
+        yield f"the domains ({part[0]} and {part[1]})"
     for what, one, two in (
         ("revision of the data", mine.revision, other.data_revision),
         ("files of the data", digest(mine.files), other.data_sha256),
@@ -212,6 +215,8 @@ def _notes(results: Results, judge: JudgeResults, entry: Entry) -> Iterator[str]
         yield f"Coverage below 100 % in {', '.join(low)}: what failed is left out or counts 0, as the policy says"
     if entry.coverage is None:
         yield "The entry's coverage is not published"
+    if part := partial_domains(entry.group.about):
+        yield f"The entry is about {part}"
     missing = _missing(judge.domains, entry.scores)
     if missing:
         yield f"No overall difference: the run has no {', '.join(missing)}"

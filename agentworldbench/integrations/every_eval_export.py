@@ -3,7 +3,7 @@
 In: a run directory with results, and what a run does not know: who ran it, and the model's public name. Out: the
 tree that the datastore has, `data/agentworldbench/DEVELOPER/MODEL/UUID.json` and `UUID_samples.jsonl`, ready for
 `every_eval_ever validate`. The UUID has the form of version 4, as the schema wants it, and is made from the run, so
-the same export again writes the same files. A sample row stands for one answer and one judge, or for the rules where
+the same export again writes the same files, and `awb submit --to eee` writes under the same UUID. A sample row stands for one answer and one judge, or for the rules where
 there is no judge. `is_correct`, which the schema demands, is a total of at least 4 of 5: 75 points.
 """
 
@@ -44,6 +44,7 @@ from agentworldbench.integrations.export_source import (
 from agentworldbench.prompts import messages_json, predict_messages, reference_observation
 from agentworldbench.records import Prediction, Sample
 from agentworldbench.stats.results import JudgeResults
+from agentworldbench.submission.redact import Redactor
 from agentworldbench.texts import digest
 
 FOLDER: Final = "eee"
@@ -81,7 +82,7 @@ def export_every_eval(
     if who.model_id is not None and not _MODEL_ID.fullmatch(who.model_id):
         raise ConfigError(f"--model-id {who.model_id}: a public name is ORGANIZATION/NAME")
     identity = Identity(source, who.model_id)
-    called = _uuid(source, identity)
+    called = _uuid(source)
     place = Path("data") / BENCHMARK / _component(identity.developer) / _component(identity.model)
     samples_path = target / place / f"{called}_samples.jsonl"
     lines, running = 0, hashlib.sha256()
@@ -121,11 +122,15 @@ def _notes(identity: Identity, who: Submitter, without: list[str]) -> Iterator[s
         yield "nobody is named as who ran this: `awb export eee --organization NAME --relationship …` says it"
 
 
-def _uuid(source: Source, identity: Identity) -> uuid.UUID:
+def _uuid(source: Source) -> uuid.UUID:
+    """One for a run and the judges taken, whoever exports it, under which name, from the run or from its bundle: made of
+    the record as it may be public, in which a bundle's already is."""
+    public = Redactor(source.record).run(source.record)
+    wanted = {one.judge.digest for one in source.judges}
+    pairs = zip(source.record.judges, public.judges, strict=True)
     parts = [
-        identity.evaluation_id,
-        source.record.model_dump(mode="json", include={"created_at", "predict", "selection"}),
-        [one.judge.digest for one in source.judges],
+        public.model_dump(mode="json", include={"created_at", "predict", "selection"}),
+        [shown.digest for stored, shown in pairs if stored.digest in wanted],
     ]
     return uuid.UUID(bytes=bytes.fromhex(digest(parts)[:32]), version=4)
 

@@ -20,6 +20,7 @@ from agentworldbench.protocol import Policy
 from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import JudgeResults, MetricMean
+from agentworldbench.submission.manifest import created
 
 SCHEMA: Final = "0.3.0"
 CORRECT: Final = 75.0
@@ -59,8 +60,8 @@ class Identity:
 
     @property
     def retrieved(self) -> str:
-        """When the results were made, in seconds since 1970."""
-        return str(int(datetime.fromisoformat(self.source.results.made_at).timestamp()))
+        """When the run's last session began, in seconds since 1970: computing the results again changes nothing."""
+        return str(int(datetime.fromisoformat(created(self.source.record)).timestamp()))
 
     @property
     def evaluation_id(self) -> str:

@@ -50,12 +50,17 @@ def add_entries(folder: Path, entries: Sequence[Entry], said: Said, force: bool 
         folder.mkdir(parents=True, exist_ok=True)
         for one in due:
             if one.became != "unchanged":
-                part = one.path.with_suffix(".json.part")
-                part.write_text(entry_text(one.entry), encoding="utf-8")
-                part.replace(one.path)
+                write_entry(one.path, one.entry)
     except OSError as problem:
         raise StoreError(f"{problem.filename or folder}: cannot be written ({problem.strerror})") from problem
     return due
+
+
+def write_entry(path: Path, entry: Entry) -> None:
+    """Write the file of an entry, the old one being there until the new one is whole. Raises OSError."""
+    part = path.with_suffix(".json.part")
+    part.write_text(entry_text(entry), encoding="utf-8")
+    part.replace(path)
 
 
 def _due(folder: Path, entry: Entry, said: Said, force: bool) -> Added:

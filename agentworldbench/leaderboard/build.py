@@ -51,6 +51,7 @@ def as_json(entries: Sequence[Entry]) -> dict[str, Any]:
     groups = [
         {
             "group": group.model_dump(mode="json"),
+            "domains": group.about,
             "entries": [
                 {"rank": rank, **entry.model_dump(mode="json")}
                 for rank, entry in zip(ranks(some), some, strict=True)
@@ -61,6 +62,15 @@ def as_json(entries: Sequence[Entry]) -> dict[str, Any]:
     return {"schema_version": 2, "groups": groups}
 
 
+def visible_json(text: str) -> str:
+    """The same JSON with characters that nobody sees written as escapes, so that a terminal shows what is there."""
+
+    def escaped(char: str) -> str:
+        return json.dumps(char)[1:-1]
+
+    return "".join(char if char.isprintable() or char == "\n" else escaped(char) for char in text)
+
+
 def csv_text(entries: Sequence[Entry]) -> str:
     """One row an entry, numbers in full. A group has a number, because ranks hold only inside it."""
     domains = domains_of(entries)
@@ -69,7 +79,7 @@ def csv_text(entries: Sequence[Entry]) -> str:
     writer.writerow(
         (
             *("group", "kind", "data", "data_revision", "data_sha256", "protocol", "prompts_sha256", "judge"),
-            *("judge_digest", "selection", "rank", "model", "slug", "status", "policy", "parse"),
+            *("judge_digest", "domains", "selection", "rank", "model", "slug", "status", "policy", "parse"),
             *("overall", "overall_low", "overall_high", "computed_overall"),
             *(
                 name
@@ -99,7 +109,14 @@ def _row(number: int, rank: int | None, entry: Entry, domains: Sequence[str]) ->
     group, rules, origin = entry.group, entry.rules, entry.provenance
     whole, dimensions = entry.overall_interval, dimension_means(entry)
     row: list[object] = [number, kind_name(group), group.data, group.data_revision, group.data_sha256]
-    row += [group.protocol, group.prompts_sha256, group.judge, group.judge_digest, group.selection]
+    row += [
+        group.protocol,
+        group.prompts_sha256,
+        group.judge,
+        group.judge_digest,
+        " ".join(group.about),
+        group.selection,
+    ]
     row += [rank, entry.model, entry.slug, entry.status, entry.policy, entry.parse]
     row += [entry.overall, whole and whole.low, whole and whole.high, entry.computed_overall]
     for domain in domains:

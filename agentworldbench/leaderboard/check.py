@@ -15,10 +15,12 @@ from typing import Any, Final, Literal
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.build import README_FILE, readme_text
 from agentworldbench.leaderboard.consistency import EXACT, against_run
-from agentworldbench.leaderboard.entries import Entry, entry_paths, grouped, read_entry
+from agentworldbench.leaderboard.entries import Entry, entry_paths, grouped, numbers_digest, read_entry
 from agentworldbench.records import Record
+from agentworldbench.render.table import printable, unseen
 from agentworldbench.stats.intervals import Interval
 
+VERIFY_AGAIN: Final = "`awb verify BUNDLE --entry FILE --verified-by NAME` verifies it again"
 ROUNDED: Final = 0.011
 """How far a mean of numbers printed with two decimals may lie from the mean that is printed."""
 
@@ -32,6 +34,8 @@ Kind = Literal[
     "missing",
     "readings",
     "group",
+    "verification",
+    "text",
     "duplicate",
     "stale",
 ]
@@ -62,10 +66,10 @@ class CheckReport(Record):
         return not self.problems
 
 
-def check_folder(folder: Path, readme: Path | None = None) -> CheckReport:
-    """Check every file of a folder, all together, and the README made of them where there is one.
+def check_folder(folder: Path, readme: bool = True) -> CheckReport:
+    """Check every file of a folder, all together, and with `readme` the README.md beside the folder where there is one.
 
-    `readme` is by default README.md beside the folder. Raises DataError where the folder cannot be looked into.
+    Raises DataError where the folder cannot be looked into.
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder of leaderboard entries")
@@ -82,8 +86,8 @@ def check_folder(folder: Path, readme: Path | None = None) -> CheckReport:
         entries.append(entry)
         problems += check_entry(entry, path)
     problems += _together(entries, folder)
-    made = readme or folder.parent / README_FILE
-    if made.is_file() and not problems and made.read_bytes() != readme_text(entries).encode():
+    made = folder.parent / README_FILE
+    if readme and made.is_file() and not problems and made.read_bytes() != readme_text(entries).encode():
         message = f"is not what the entries give; `awb leaderboard build {folder}` makes it anew"
         problems.append(Problem(file=str(made), field="", kind="stale", message=message))
     return CheckReport(folder=str(folder), entries=len(paths), problems=tuple(problems))
@@ -92,7 +96,17 @@ def check_folder(folder: Path, readme: Path | None = None) -> CheckReport:
 def check_entry(entry: Entry, path: Path | None = None) -> list[Problem]:
     """What is wrong with one entry by itself."""
     file = str(path) if path else f"{entry.slug}.json"
-    parts = (_ranges, _intervals, _coverage, _overall, _standing, _verification, against_run)
+    parts = (
+        _texts,
+        _ranges,
+        _intervals,
+        _coverage,
+        _domains,
+        _overall,
+        _standing,
+        _verification,
+        against_run,
+    )
     found = [one for part in parts for one in part(entry)]
     return [Problem(file=file, field=field, kind=kind, message=message) for kind, field, message in found]
 
@@ -111,6 +125,35 @@ def _refuse_repeated_keys(path: Path) -> None:
         json.loads(path.read_bytes(), object_pairs_hook=pairs)
     except (OSError, ValueError, RecursionError):
         return  # reading the entry says what it is
+
+
+def _texts(entry: Entry) -> Found:
+    """What people read of an entry, without characters that hide something or turn a line around."""
+    shown = {"model", "note", "group", "scores", "source", "submitter", "bundle", "verification"}
+    served = {"judges": [{"served": list(one.served)} for one in entry.judges]}
+    for field, text in _strings("", entry.model_dump(mode="json", include=shown) | served):
+        if char := unseen(text):
+            yield "text", printable(field), f"holds {char}, which is not shown as it stands: take it out"
+
+
+def _strings(field: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Field and text of every string of a JSON value, names too."""
+    if isinstance(value, str):
+        yield field, value
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            place = f"{field}.{name}" if field else name
+            yield place, name
+            yield from _strings(place, one)
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from _strings(f"{field}.{number}", one)
+
+
+def _domains(entry: Entry) -> Found:
+    if entry.scores.keys() != set(entry.group.about):
+        told = f"says {', '.join(entry.group.about)}, but the scores are of {', '.join(entry.scores)}"
+        yield "group", "group.domains", told
 
 
 def _ranges(entry: Entry) -> Found:
@@ -215,6 +258,22 @@ def _verification(entry: Entry) -> Found:
     for field in ("bundle", "verification"):
         if getattr(entry, field) is None:
             yield "missing", field, "is missing: a verified entry names its bundle, and who replayed it"
+    found, bundle = entry.verification, entry.bundle
+    if found is None:
+        return
+    if bundle is not None and found.bundle_sha256 != bundle.sha256:
+        told = f"is {found.bundle_sha256}, but the entry's bundle is {bundle.sha256}; {VERIFY_AGAIN}"
+        yield "verification", "verification.bundle_sha256", told
+    if found.numbers_sha256 != numbers_digest(entry):
+        told = f"is not the digest of this entry, which was changed after it was verified; {VERIFY_AGAIN}"
+        yield "verification", "verification.numbers_sha256", told
+    if entry.provenance is not None and found.date < entry.provenance.date[:19]:
+        told = f"is {found.date}, before the run was done ({entry.provenance.date})"
+        yield "verification", "verification.date", told
+    judges = [one.judge.digest for one in entry.judges]
+    if found.audit is not None and found.audit.judge not in judges:
+        told = f"is {found.audit.judge}, but the entry's judge is {' or '.join(judges) or 'nobody'}"
+        yield "verification", "verification.audit.judge", told
 
 
 def _together(entries: Sequence[Entry], folder: Path) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import isclose
 from typing import Final, Literal
 
-from agentworldbench.leaderboard.entries import Entry
+from agentworldbench.leaderboard.entries import Entry, partial
 from agentworldbench.leaderboard.measured import prompts_digest, slug_of
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.stats.results import Reading
@@ -43,6 +43,7 @@ def _data(entry: Entry) -> Iterator[Contradiction]:
         "data_revision": (group.data_revision, predict.data.revision),
         "data_sha256": (group.data_sha256, digest(predict.data.files)),
         "context_policy": (group.context_policy, predict.context_policy),
+        "domains": (group.domains, partial(predict.data.files)),
     }
     for field, (mine, theirs) in stated.items():
         if mine != theirs:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from math import fsum
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -27,17 +27,20 @@ from agentworldbench.leaderboard.provenance import (
     Verification,
 )
 from agentworldbench.protocol import Parse
-from agentworldbench.records import Record
+from agentworldbench.records import OFFICIAL_DOMAINS, Record
 from agentworldbench.resources import asset
-from agentworldbench.run_record import ContextPolicy, PanelRule
+from agentworldbench.run_record import ContextPolicy, Grown, PanelRule
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import Reading
+from agentworldbench.texts import digest
 from agentworldbench.yamlfile import json_lines
 
 RANK_COVERAGE: Final = 0.99
 WHOLE: Final = "whole"
 """Selection of a run over all samples of its data."""
 SCHEMA_VERSION: Final = 2
+SAID: Final = frozenset({"status", "note", "source", "slug", "submitter", "bundle", "verification"})
+"""Fields that people say or that follow from others; the rest comes from the results of a run, or is the name to show."""
 LINE: Final = 260
 """Characters up to which an object of an entry's file stands on one line: an interval does."""
 
@@ -51,13 +54,14 @@ class EntrySource(Record):
     url: str
 
 
-class Group(Record):
+class Group(Grown):
     """What must be equal for two entries to stand in one table.
 
     `data_sha256` is a digest over the hashes of the data files, `prompts_sha256` one over those of all prompts,
     the model's and the judge's; they and the judge's digest are None where a publication does not state them.
     A panel of judges is one judge with a name and digest of its own. `selection` is `whole`, or says which
-    samples: a subset shares a table only with the same subset. `context_policy` is None where it is not stated.
+    samples: a subset shares a table only with the same subset. `domains` says which, where they are not exactly the
+    seven of the benchmark (empty). `context_policy` is None where it is not stated.
     """
 
     score: Literal["judge", "rules"]
@@ -71,6 +75,14 @@ class Group(Record):
     selection: str = WHOLE
     context_policy: ContextPolicy | None = None
     gui_diagnostics: bool = False
+    domains: tuple[str, ...] = ()
+
+    LATER: ClassVar = ("domains",)
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """The domains that every number of the group is about."""
+        return self.domains or OFFICIAL_DOMAINS
 
     @property
     def departures(self) -> tuple[str, ...]:
@@ -191,6 +203,11 @@ def read_entry(path: Path) -> Entry:
     return entry
 
 
+def numbers_digest(entry: Entry) -> str:
+    """A digest of all that a verification vouches for: numbers, group, judges, provenance, and the name shown."""
+    return digest(entry.model_dump(mode="json", exclude=set(SAID)))
+
+
 def entry_text(entry: Entry) -> str:
     """What an entry's file holds: JSON in which what fits stands on one line, so that a difference can be read."""
     return _laid_out(entry.model_dump(mode="json"), "") + "\n"
@@ -224,7 +241,21 @@ def _explained(path: Path, text: str, problem: ValidationError) -> str:
     where = f"field '{field}': " if field else ""
     told = f"{path}:{number}" if number else str(path)
     done = "; `awb leaderboard add RUN --force` makes it anew" if field == "schema_version" else ""
+    if field.startswith("verification."):
+        done = "; `awb verify BUNDLE --entry FILE --verified-by NAME` writes a verification"
     return f"{told}: not a leaderboard entry: {where}{detail['msg']}{done}"
+
+
+def in_order(domains: Iterable[str]) -> tuple[str, ...]:
+    """Domains in the paper's order, users' own behind by name."""
+    every = set(domains)
+    return (*(name for name in OFFICIAL_DOMAINS if name in every), *sorted(every - set(OFFICIAL_DOMAINS)))
+
+
+def partial(domains: Iterable[str]) -> tuple[str, ...]:
+    """`Group.domains` of a run over these domains."""
+    ordered = in_order(domains)
+    return () if ordered == OFFICIAL_DOMAINS else ordered
 
 
 def grouped(entries: Iterable[Entry]) -> list[tuple[Group, list[Entry]]]:

@@ -14,7 +14,7 @@ from functools import reduce
 from operator import add
 
 from agentworldbench.errors import DataError
-from agentworldbench.leaderboard.entries import WHOLE, Entry, Group, RuleScores
+from agentworldbench.leaderboard.entries import WHOLE, Entry, Group, RuleScores, partial
 from agentworldbench.leaderboard.provenance import Costs, EntryJudge, Provenance
 from agentworldbench.protocol import PROTOCOLS, Parse, Policy
 from agentworldbench.run_record import JudgeRecord, PanelRule, PredictSection, RunRecord
@@ -207,6 +207,7 @@ def _group(results: Results, judges: Sequence[JudgeResults], definition: str = "
         selection=selection_words(results),
         context_policy=results.predict.context_policy,
         gui_diagnostics=any("diagnostics" in one.judge.prompts for one in judges),
+        domains=partial(data.files),
     )
 
 

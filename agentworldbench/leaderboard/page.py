@@ -17,7 +17,7 @@ from agentworldbench.leaderboard.entries import Entry, Group, grouped, ranks
 from agentworldbench.leaderboard.page_data import entry_data, group_data, pooled
 from agentworldbench.leaderboard.tables import domains_of, group_notes, kind_name
 from agentworldbench.render.chart import Point, scatter
-from agentworldbench.render.names import domain_name
+from agentworldbench.render.names import domain_name, partial_domains
 from agentworldbench.render.numbers import score_cell
 from agentworldbench.render.sample import shown
 from agentworldbench.render.shell import embedded_json, page
@@ -85,8 +85,8 @@ def page_text(entries: Sequence[Entry], title: str = "AgentWorldBench leaderboar
 
 def _section(number: int, group: Group, entries: list[Entry]) -> _Section:
     domains, beside = domains_of(entries), _columns(group, entries)
-    title = f"{kind_name(group)} on {group.data}"
-    judge = ""
+    part, judge = partial_domains(group.about), ""
+    title = f"{kind_name(group)} on {group.data}" + (f", {part}" if part else "")
     if group.score == "judge":
         title, judge = f"{title}, protocol {group.protocol}", f", judge {group.judge}"
     return _Section(

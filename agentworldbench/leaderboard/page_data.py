@@ -14,7 +14,7 @@ from agentworldbench.leaderboard.entries import Entry, Group
 from agentworldbench.leaderboard.provenance import Costs
 from agentworldbench.leaderboard.tables import domains_of, kind_name, simulated_domains, why_unranked
 from agentworldbench.records import DIMENSIONS
-from agentworldbench.render.names import domain_name
+from agentworldbench.render.names import domain_name, partial_domains
 from agentworldbench.render.sample import shown
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval, Intervals
@@ -26,8 +26,10 @@ HASH = 12
 
 def group_data(group: Group, entries: Sequence[Entry]) -> dict[str, Any]:
     """What tells the group from others, and what its entries share."""
+    part = partial_domains(group.about)
     facts = [
         ("Data", _with(group.data, _signs(("at ", group.data_revision), ("files ", group.data_sha256)))),
+        *([("Domains", part)] if part else []),
         ("Protocol", _with(group.protocol, _signs(("prompts ", group.prompts_sha256)))),
         ("Judge", _with(group.judge or "none: rule checks alone", _signs(("", group.judge_digest)))),
         *(("Not ranked", text) for text in group.departures),
@@ -110,7 +112,7 @@ def entry_data(entry: Entry, group: int, rank: int | None, domains: Sequence[str
         "run": _run(entry),
         "submitter": entry.submitter.model_dump(exclude_none=True) if entry.submitter else None,
         "bundle": entry.bundle.model_dump(exclude_none=True) if entry.bundle else None,
-        "verified": entry.verification.model_dump() if entry.verification else None,
+        "verified": entry.verification.words if entry.verification else None,
         "note": entry.note,
         "source": entry.source.model_dump() if entry.source else None,
     }

@@ -6,7 +6,7 @@ holds a path or an address of the machine that ran: only names, hashes, settings
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -35,11 +35,38 @@ class Bundle(Record):
     url: str | None = Field(default=None, pattern=HTTP_URL)
 
 
+class VerifiedAudit(Record):
+    """The audit that a verification rests on: the digest of the judge that was asked again, about how many samples, drawn
+    by which seed, and the mean of new minus stored in points (0-100)."""
+
+    judge: str
+    seed: int
+    judged: int = Field(ge=1)
+    mean_difference: float
+    decision: Literal["accepted"] = "accepted"
+
+
 class Verification(Record):
-    """Who replayed the bundle, and when (UTC)."""
+    """Who replayed which bundle, when (UTC), with which harness, and what it came to; `awb verify --verified-by` writes it.
+
+    `numbers_sha256` is the digest of what was verified of the entry (`entries.numbers_digest`), `warnings` counts the
+    findings that were left to the maintainer, `audit` is None where no judge was asked again.
+    """
 
     by: str = Field(min_length=1, max_length=200)
     date: str = Field(pattern=UTC_TIME)
+    bundle_sha256: str = Field(pattern=SHA256)
+    numbers_sha256: str = Field(pattern=SHA256)
+    harness: str = Field(min_length=1, max_length=100)
+    verdict: Literal["accepted"] = "accepted"
+    warnings: int = Field(ge=0)
+    audit: VerifiedAudit | None = None
+
+    @property
+    def words(self) -> str:
+        """All of it on one line."""
+        audit = "no audit" if self.audit is None else f"an audit of {self.audit.judged} samples accepted"
+        return f"{self.by}, {self.date[:10]}, awb {self.harness}, {audit}"
 
 
 class EntryJudge(Record):

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from agentworldbench.leaderboard.entries import RANK_COVERAGE, Entry, Group, RuleScores, grouped, ranks
-from agentworldbench.records import OFFICIAL_DOMAINS
-from agentworldbench.render.names import domain_name
+from agentworldbench.leaderboard.entries import (
+    RANK_COVERAGE,
+    Entry,
+    Group,
+    RuleScores,
+    grouped,
+    in_order,
+    ranks,
+)
+from agentworldbench.render.names import domain_name, partial_domains
 from agentworldbench.render.numbers import interval_notes, score_cell, share_cell
 from agentworldbench.render.table import DASH, Table, percent, points
 
@@ -56,11 +63,7 @@ def group_table(group: Group, entries: list[Entry]) -> Table:
 
 def domains_of(entries: Sequence[Entry]) -> list[str]:
     """Every domain that an entry has a score of, in the paper's order, users' own behind."""
-    every = {domain for entry in entries for domain in entry.scores}
-    return [
-        *(domain for domain in OFFICIAL_DOMAINS if domain in every),
-        *sorted(every - set(OFFICIAL_DOMAINS)),
-    ]
+    return list(in_order(domain for entry in entries for domain in entry.scores))
 
 
 def _beside(group: Group, entries: Sequence[Entry]) -> dict[str, Callable[[RuleScores | None], str]]:
@@ -101,14 +104,19 @@ def why_unranked(entry: Entry) -> str | None:
 
 def group_notes(group: Group, entries: Sequence[Entry]) -> tuple[str, ...]:
     """What must be said below a group's table."""
-    return _notes(entries, _beside(group, entries))
+    return _notes(group, entries, _beside(group, entries))
 
 
-def _notes(entries: Sequence[Entry], beside: Collection[str]) -> tuple[str, ...]:
+def _notes(group: Group, entries: Sequence[Entry], beside: Collection[str]) -> tuple[str, ...]:
     notes = [f"* {entry.model}: {entry.note}" for entry in entries if entry.note]
+    notes += [
+        f"{entry.model}: verified by {entry.verification.words}." for entry in entries if entry.verification
+    ]
     if simulated := simulated_domains(entries):
         notes.append(f"Simulated, not recorded from a real environment: {', '.join(simulated)}.")
-    departures = entries[0].group.departures if entries else ()
+    if part := partial_domains(group.about):
+        notes.append(f"Overall is the mean of {part}; it stands beside no number that is about others.")
+    departures = group.departures
     if departures:
         notes.append(f"No ranks: {'; '.join(departures)}. Ordered by overall score.")
     elif any(not entry.rankable and not entry.anchor for entry in entries):
@@ -146,13 +154,16 @@ def kind_name(group: Group) -> str:
 
 
 def group_facts(group: Group) -> tuple[str, ...]:
-    """What tells a group from every other: data, protocol, judge, and what sets it apart. Hashes by 8 digits."""
+    """What tells a group from every other: data, domains where they are not all, protocol, judge, and what sets it
+    apart. Hashes by 8 digits."""
     revision = f" at {group.data_revision[:8]}" if group.data_revision else ""
     files = f" (files {group.data_sha256[:8]})" if group.data_sha256 else ""
     prompts = f" (prompts {group.prompts_sha256[:8]})" if group.prompts_sha256 else ""
     digest = f" ({group.judge_digest[:8]})" if group.judge_digest else ""
+    part = partial_domains(group.about)
     return (
         f"data {group.data}{revision}{files}",
+        *([part] if part else []),
         f"protocol {group.protocol}{prompts}",
         f"judge {group.judge}{digest}" if group.score == "judge" else "rule checks, no judge",
         *group.departures,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from string import ascii_uppercase
 
 from agentworldbench.records import OFFICIAL_DOMAINS
@@ -13,6 +14,20 @@ _NAMES = {"mcp": "MCP", "swe": "SWE", "os": "OS"}
 def domain_name(domain: str) -> str:
     """A domain as people write it."""
     return _NAMES.get(domain, domain.capitalize())
+
+
+def partial_domains(domains: Collection[str]) -> str | None:
+    """Which domains, where they are not exactly those of the benchmark: `1 of 7 domains: Terminal`."""
+    official = [name for name in OFFICIAL_DOMAINS if name in domains]
+    own = sorted(set(domains) - set(OFFICIAL_DOMAINS))
+    if len(official) == len(OFFICIAL_DOMAINS) and not own:
+        return None
+    words = [f"{len(official)} of {len(OFFICIAL_DOMAINS)} domains"]
+    if 0 < len(official) < len(OFFICIAL_DOMAINS):
+        words[0] += f": {', '.join(map(domain_name, official))}"
+    if own:
+        words.append(f"and others: {', '.join(map(domain_name, own))}")
+    return " ".join(words)
 
 
 def letters(count: int) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -170,6 +171,13 @@ class Table:
 def printable(text: str) -> str:
     """Text without control and bidirectional characters, safe on a terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def unseen(text: str) -> str | None:
+    """The first character of a text that nobody sees or that turns its line around, by code point and name; None
+    where every one is shown as it stands."""
+    char = next((char for char in text if not char.isprintable()), None)
+    return None if char is None else f"U+{ord(char):04X} {unicodedata.name(char, 'a control character')}"
 
 
 def markdown_cell(text: str) -> str:

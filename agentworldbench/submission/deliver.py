@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from agentworldbench.errors import ConfigError
 from agentworldbench.leaderboard.provenance import HTTP_URL
+from agentworldbench.render.table import unseen
 from agentworldbench.submission.pack import Prepared, write_zip
 from agentworldbench.submission.secret_scan import secrets_in
 
@@ -75,12 +76,23 @@ def write_file(folder: Path, path: Path) -> None:
     write_zip(folder, path)
 
 
+def check_words(flag: str, text: str | None, longest: int = 200) -> None:
+    """Refuse what cannot be shown to others as it stands: nothing, too much, or characters that nobody sees. Raises
+    ConfigError."""
+    if text is None:
+        return
+    if not 1 <= len(text.strip()) <= longest:
+        raise ConfigError(f"{flag}: expected 1 to {longest} characters")
+    if char := unseen(text):
+        raise ConfigError(f"{flag}: holds {char}, which is not shown as it stands; leave it out")
+
+
 def check_address(flag: str, url: str | None) -> None:
     """Refuse an address that may not be public as it stands. Raises ConfigError."""
     if url is None:
         return
     parts = urlsplit(url) if re.fullmatch(HTTP_URL, url) else None
-    if parts is None or not parts.hostname:
+    if parts is None or not parts.hostname or unseen(url):
         raise ConfigError(f"{flag} {url}: expected an address beginning with https:// or http://")
     if "@" in parts.netloc or any(True for _ in secrets_in(url)):
         raise ConfigError(f"{flag}: the address holds a user name, password or key; it would be public")

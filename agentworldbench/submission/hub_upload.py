@@ -243,10 +243,17 @@ def _explained(repository: str) -> Iterator[None]:
         raise _explanation(repository, problem) from problem
 
 
+def _status_in(text: str) -> int | None:
+    """The HTTP status that hf_xet, through which the library sends large files, tells in words alone."""
+    found = re.search(r"HTTP status (?:client|server) error \((\d{3})", text)
+    return int(found[1]) if found else None
+
+
 def _explanation(repository: str, problem: Exception) -> AwbError:
     from huggingface_hub import constants
 
-    names, status, reason = class_names(problem), http_status(problem), first_line(problem)
+    names, reason = class_names(problem), first_line(problem)
+    status = http_status(problem) or _status_in(reason)
     if "OfflineModeIsEnabled" in names:
         return EndpointError(f"{repository}: HF_HUB_OFFLINE is set; nothing was uploaded")
     if status in (401, 403) or "LocalTokenNotFoundError" in names:

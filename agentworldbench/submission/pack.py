@@ -35,7 +35,7 @@ from agentworldbench.submission.manifest import (
     write_manifest,
 )
 from agentworldbench.submission.public import publish
-from agentworldbench.submission.secret_scan import Finding, machine_values, scan
+from agentworldbench.submission.secret_scan import EMAIL, Finding, machine_values, scan
 
 SUFFIX: Final = ".awb.zip"
 BLOCK: Final = 1 << 20
@@ -75,7 +75,7 @@ def prepare(
     """Make the bundle of the run at `path` in the empty directory `folder`.
 
     Raises DataError for a run that is not whole or whose data are not there, ConfigError for results that are not
-    those of the stored replies or for an `allow` that is no finding's id. Findings that are not allowed are the
+    those of the stored replies or for an `allow` that is neither a finding's id nor `e-mail`, which allows all addresses. Findings that are not allowed are the
     caller's to refuse.
     """
     run = load_run(path)
@@ -87,15 +87,16 @@ def prepare(
     assert public.results is not None, "publish has made them"
     names = [name for name in NAMES if (folder / name).is_file()]
     findings = scan(folder, names, samples, machine_values(private_hosts=redactor.private_hosts))
-    if strange := sorted(set(allow) - {one.id for one in findings}):
+    if strange := sorted(set(allow) - {EMAIL, *(one.id for one in findings)}):
         raise ConfigError(f"--allow {strange[0]}: no finding has this id")
+    allowed = [one for one in findings if one.id in allow or (one.kind == EMAIL and EMAIL in allow)]
     manifest = make_manifest(
         public.record,
         public.results,
         (ref.id for ref in samples.refs),
         submitter=submitter,
         options=options,
-        allowed=[Allowed(id=one.id, kind=one.kind, places=one.count) for one in findings if one.id in allow],
+        allowed=[Allowed(id=one.id, kind=one.kind, places=one.count) for one in allowed],
         redactions=redactor.counts,
         files={name: mark(folder / name) for name in names},
     )

@@ -22,7 +22,7 @@ from agentworldbench.leaderboard.adding import Said, add_entries
 from agentworldbench.leaderboard.entries import Entry
 from agentworldbench.leaderboard.measured import measured_entries, renamed
 from agentworldbench.leaderboard.provenance import Bundle
-from agentworldbench.submission.deliver import check_address
+from agentworldbench.submission.deliver import check_address, check_words
 from agentworldbench.submission.pack import SUFFIX, Prepared, write_zip
 
 ENTRY_FOLDERS: Final = ("leaderboards/entries", "entries")
@@ -56,8 +56,7 @@ class RepositoryTarget:
     def check(self) -> None:
         """Refuse what is no clone, or has no entries, and what no entry can hold."""
         check_address("--bundle-url", self.bundle_url)
-        if self.name is not None and not 1 <= len(self.name.strip()) <= 300:
-            raise ConfigError("--name: expected 1 to 300 characters")
+        check_words("--name", self.name, 300)
         if not self.clone.is_dir():
             raise ConfigError(
                 f"--repository {self.clone}: no such directory; clone the leaderboard's repository first"

@@ -3,7 +3,8 @@
 In: the folder of a bundle, the data, and what of this machine must not be told (`machine_values`: keys of the environment,
 home directory, host name). Out: `Finding`s, one for each kind and value, masked, with the places where it stands. Strings
 are read out of JSON, so an escaped character hides nothing. What stands in a sample's own row is no secret: models repeat
-what they have read. E-mail addresses and people's names are not looked for: models invent them by the hundred.
+what they have read. E-mail addresses are looked for too, but for those of example domains: an address that no row
+holds may be a person's that a model remembers. People's names are not looked for: models invent them by the hundred.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ def _shape(kind: str, needle: str, pattern: str, entropy: float = 3.0) -> Shape:
     return Shape(kind, needle, re.compile(pattern), entropy)
 
 
+EMAIL: Final = "e-mail"
+_ENDS: Final = (
+    "com|org|net|edu|gov|mil|int|info|biz|name|io|ai|dev|app|cloud|online|site|store|tech|xyz|me|email|"
+    "(?!cc|cs|go|gz|hs|js|md|ml|pl|ps|py|rb|rs|sh|so|tf|ts|vb|xz)[a-z]{2}"
+)
+"""Of top-level domains the usual ones and those of countries, but for those that are endings of files as well."""
 SHAPES: Final = (
     _shape("API key", "sk-", r"(?<![\w-])(?=[\w-]*\d[\w-]*\d)(sk-(?:[a-z]+-|[a-z]+\d*-v\d+-)*[A-Za-z0-9_-]{20,})"),
     _shape("Hugging Face token", "hf_", r"(?<!\w)(hf_[A-Za-z0-9]{30,})"),
@@ -65,6 +72,7 @@ SHAPES: Final = (
     _shape("private key", "PRIVATE KEY-----", r"(-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=\s]{60,})"),
     _shape("authorization header", "uthorization", r"uthorization[\"']?\s*[:=]\s*[\"']?(?:Bearer|Basic|token)\s+([\w.~+/=-]{16,})"),
     _shape("password in a URL", "://", r"://[^\s/:@\"'<>]+:([^\s/@\"'<>]{8,})@[\w.-]+", 2.75),
+    _shape(EMAIL, "@", rf"(?i)(?<![\w.+/:@-])(?!git@|no-?reply@)([a-z0-9][\w.+-]{{0,63}}@(?:[a-z0-9-]{{1,63}}\.){{0,4}}(?=[a-z0-9-]*[a-z])[a-z0-9-]{{1,63}}\.(?:{_ENDS}))(?![\w@-]|\.\w|:[~/\w])", 0.0),
     _shape("key in a URL", "=", r"[?&](?:api[_-]?key|access_token|auth_token|client_secret)=([\w.%-]{16,})"),
 )  # fmt: skip
 """Forms that providers give their keys, as their documentation shows them."""
@@ -176,9 +184,12 @@ def secrets_in(text: str, machine: Iterable[Exact] = ()) -> Iterator[tuple[str, 
                     yield shape.kind, found[1]
 
 
-def scan(folder: Path, names: Iterable[str], samples: Samples, machine: Iterable[Exact]) -> list[Finding]:
-    """Findings in the files `names` of `folder`, in the order in which they were met."""
-    refs = {ref.id: ref for ref in samples.refs}
+def scan(
+    folder: Path, names: Iterable[str], samples: Samples | None, machine: Iterable[Exact]
+) -> list[Finding]:
+    """Findings in the files `names` of `folder`, in the order in which they were met; without `samples` also what stands
+    in a sample's own row."""
+    refs = {} if samples is None else {ref.id: ref for ref in samples.refs}
     known = tuple(machine)
     found: dict[str, Finding] = {}
     for name in names:
@@ -187,7 +198,7 @@ def scan(folder: Path, names: Iterable[str], samples: Samples, machine: Iterable
             for path, string in _strings("", record):
                 for kind, secret in secrets_in(string, known):
                     ref = refs.get(record.get("sample_id", "")) if isinstance(record, dict) else None
-                    own = own or (_row(samples, ref) if ref else "")
+                    own = own or (_row(samples, ref) if samples and ref else "")
                     if secret not in own:
                         place = Place(name, line or _line_of(text, secret), path)
                         _note(found, kind, secret, place)

@@ -17,7 +17,8 @@ from agentworldbench.records import Record
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.submission.manifest import NAMES, REFERENCES, Manifest, claims_of
 from agentworldbench.submission.public import environment_of
-from agentworldbench.submission.secret_scan import scan
+from agentworldbench.submission.secret_scan import EMAIL, scan
+from agentworldbench.submission.secret_scan import Finding as Found
 from agentworldbench.texts import digest
 from agentworldbench.verification.findings import Hit, Severity
 from agentworldbench.verification.material import Material
@@ -27,6 +28,10 @@ OTHER_CLAIM: Final = "the manifest claims something else than the bundle's files
 OTHER_SESSIONS: Final = "environment.json is not what the sessions of run.json say"
 NO_CANARY: Final = "the notice has lost its canary line, by which these texts are kept out of training sets"
 OTHER_REFERENCES: Final = "references that are not those of the data"
+ADDRESS: Final = "an e-mail address that was not allowed by the submitter"
+PERHAPS_OWN: Final = (
+    "without the data it cannot be excluded that it stands in the sample's own row, where it is none"
+)
 SECRET: Final = "something that looks like a secret, and was not allowed by the submitter"
 
 
@@ -93,10 +98,18 @@ def _references(material: Material) -> Iterator[Hit]:
                 yield Hit("manifest", "refused", OTHER_REFERENCES, f"{REFERENCES}:{number}")
 
 
+def _weight(found: Found, allowed: bool, rows: bool) -> tuple[Severity, str]:
+    """How much something that looks like a secret weighs, and what is said of it."""
+    if allowed:
+        return "info", "a secret that the submitter published on purpose"
+    if found.kind == EMAIL:
+        return "warning", ADDRESS if rows else f"{ADDRESS}; {PERHAPS_OWN}"
+    return ("refused", SECRET) if rows else ("warning", f"{SECRET}; {PERHAPS_OWN}")
+
+
 def check_secrets(material: Material, manifest: Manifest | None) -> Iterator[Hit]:
-    """Secrets in any file, but for those in the sample's own row and those that the submitter allowed by id."""
-    if material.samples is None:
-        return
+    """Secrets in any file, but for those in the sample's own row and those that the submitter allowed by id. Without the
+    data nobody can tell what stands in a row, and every one is a warning; so is an e-mail address, which opens nothing."""
     allowed = {one.id for one in manifest.allowed} if manifest else set()
     names = [name for name in NAMES if (material.path / name).is_file()]
     try:
@@ -105,7 +118,6 @@ def check_secrets(material: Material, manifest: Manifest | None) -> Iterator[Hit
         yield Hit("secrets", "refused", "a file cannot be read as what it should be", str(problem)[:200])
         return
     for one in found:
-        severity: Severity = "info" if one.id in allowed else "refused"
-        message = "a secret that the submitter published on purpose" if severity == "info" else SECRET
+        severity, message = _weight(one, one.id in allowed, material.samples is not None)
         for place in one.places:
             yield Hit("secrets", severity, message, f"{place}: {one.kind} {one.masked} (id {one.id})")

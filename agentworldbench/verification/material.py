@@ -2,8 +2,9 @@
 
 In: a run directory (a bundle is one, once it is unpacked), where the data are, where the official prompt files are.
 Out: `Material`. Tasks are always the harness' own, so that a bundle brings neither prompts nor code. Data are found by
-name and taken only if their hashes are the recorded ones; nothing is fetched. What is missing is said as `Unchecked`,
-what contradicts the record as a hit.
+name (bundled, or where this machine keeps what it pulled) and taken only if their hashes are the recorded ones; nothing
+is fetched, and a path is opened only if the caller names it, never because the record does. What is missing is said as
+`Unchecked`, what contradicts the record as a hit.
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ from agentworldbench.store import Store, open_store
 from agentworldbench.task import Task, is_bundled, load_tasks
 from agentworldbench.verification.findings import Hit, Unchecked
 
-_PINNED_HUB: Final = re.compile(r"hf:([\w.-]+/[\w.-]+)@([0-9a-f]{40})", re.ASCII)
+_PINNED_HUB: Final = re.compile(r"hf:([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)@([0-9a-f]{40})", re.ASCII)
 """Of other data on a hub only a fixed commit: of a branch, the hub would be asked what it is now."""
 PINNED: Final = ("mini", "official")
 """Names of data whose files this harness knows: other files under such a name are refused."""
 MOST_ANSWERS: Final = 1000
 """Predictions of a sample, or verdicts on all of them, that are verified."""
+MISSING_ANSWERS: Final = 10_000
+MISSING_VERDICTS: Final = 100_000
+"""So many that are not there are looked for and named, beside three times as many as there are; a record that claims more
+is refused before any work: looking for them would take as long as it likes."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ def open_material(
         unchecked.append(Unchecked(check="tasks", why=f"domain '{domain}' has no task of this harness"))
     tasks = load_tasks(known) if known else {}
     samples = _samples(run.record, tasks, data, hits, unchecked) if tasks else None
-    return Material(
+    material = Material(
         path=path,
         store=open_store(path),
         run=run,
@@ -132,6 +137,8 @@ def open_material(
         hits=hits,
         unchecked=unchecked,
     )
+    _check_amount(material)
+    return material
 
 
 def _check_sense(run: Run) -> None:
@@ -146,6 +153,20 @@ def _check_sense(run: Run) -> None:
     if record.epochs * max(1, repeats) > MOST_ANSWERS:
         told = f"{record.epochs} epochs with {repeats} verdicts each"
         raise DataError(f"run.json: {told}, where at most {MOST_ANSWERS} are verified of a sample")
+
+
+def _check_amount(material: Material) -> None:
+    """Raises DataError for a record that claims far more answers than its journals hold."""
+    record, store = material.record, material.store
+    repeats = sum(record.repeats.get(judge.digest, 1) for judge in record.judges)
+    claimed = len(material.refs()) * record.epochs
+    for name, wanted, found, missing in (
+        ("predictions.jsonl", claimed, len(store.predictions), MISSING_ANSWERS),
+        ("verdicts.jsonl", claimed * repeats, len(store.verdicts), MISSING_VERDICTS),
+    ):
+        if wanted > missing + 4 * found:
+            told = f"{record.epochs} epochs" + (f" with {repeats} verdicts each" if repeats > 1 else "")
+            raise DataError(f"run.json: {told} want {wanted:,} records, {name} holds {found:,}")
 
 
 def _samples(
@@ -191,12 +212,10 @@ def _place_of(record: RunRecord, tasks: Mapping[str, Task]) -> str | None:
             cached_file(OFFICIAL_REPOSITORY, task.data_file, OFFICIAL_REVISION) for task in tasks.values()
         )
         return name if all(files) else None
-    if name.startswith("hf:"):
-        repository, _, revision = name.removeprefix("hf:").partition("@")
-        files = (cached_file(repository, task.data_file, revision) for task in tasks.values())
+    if (pinned := _PINNED_HUB.fullmatch(name)) is not None:
+        files = (cached_file(pinned[1], task.data_file, pinned[2]) for task in tasks.values())
         return name if all(files) else None
-    place = Path(record.selection.data)
-    return str(place) if place.is_absolute() and place.is_dir() else None
+    return None
 
 
 def _prompts(record: RunRecord, folder: Path | None, unchecked: list[Unchecked]) -> OfficialPrompts | None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agentworldbench.errors import DataError
-from agentworldbench.leaderboard.entries import Entry
+from agentworldbench.leaderboard.entries import SAID, Entry
 from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.outcome import Scoring, make_results
 from agentworldbench.panels import panel_results
@@ -43,10 +43,6 @@ NOT_CLAIMED: Final = frozenset(
 """Fields that results have got since; a bundle of an earlier version does not claim them."""
 OTHER_NUMBER: Final = "a claimed number is not what the raw replies give"
 NO_RESULTS: Final = "there are no results to be compared (`awb score` makes them)"
-ENTRY_SAYS: Final = frozenset(
-    {"status", "note", "source", "slug", "model", "submitter", "bundle", "verification"}
-)
-"""Fields of an entry that do not come from the results of a run (`model` is a name to show)."""
 Changed = Mapping[tuple[Any, ...], Record]
 """Records that read otherwise than they are stored, by key."""
 
@@ -180,7 +176,7 @@ def check_entry(path: Path, results: Results, run: RunRecord, sha256: str | None
             "entry", "refused", message, f"{path.name}: {entry.group.protocol}, judge {entry.group.judge}"
         )
         return
-    claimed, found = (some.model_dump(mode="json", exclude=set(ENTRY_SAYS)) for some in (entry, one))
+    claimed, found = (some.model_dump(mode="json", exclude={*SAID, "model"}) for some in (entry, one))
     for place, before, now in differences(claimed, found):
         yield Hit("entry", "refused", OTHER_NUMBER, f"{path.name}: {place} is {before}, should be {now}")
 

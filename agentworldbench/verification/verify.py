@@ -23,6 +23,7 @@ from agentworldbench.stats.results import Reading, Results
 from agentworldbench.submission.manifest import MANIFEST, Manifest, bundle_sha256
 from agentworldbench.submission.unpack import opened
 from agentworldbench.verification import completeness, manifest_claims, oddities
+from agentworldbench.verification.draws import Drawn, check_draws, drawn_of, temperatures_of
 from agentworldbench.verification.duplicates import Copy, check_copies, copies_of
 from agentworldbench.verification.findings import (
     Hit,
@@ -59,6 +60,7 @@ class _Seen:
     hits: list[Hit] = field(default_factory=list)
     changed: dict[tuple[Any, ...], Record] = field(default_factory=dict)
     copies: list[Copy] = field(default_factory=list)
+    drawn: list[Drawn] = field(default_factory=list)
     unknowable: list[Unknowable] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     cases: int = 0
@@ -141,7 +143,7 @@ def checked(
         hits += manifest_claims.check_manifest(manifest, material)
     seen = _one_pass(material, judges)
     hits += [*seen.hits, *check_copies(seen.copies, seen.cases), *check_leaks(seen.unknowable)]
-    hits += check_injection(seen.judged)
+    hits += [*check_draws(seen.drawn, temperatures_of(material)), *check_injection(seen.judged)]
     results, more = _numbers(material, seen.changed, told)
     hits += more
     if entry is not None and results is not None:
@@ -180,6 +182,7 @@ def _one_pass(material: Material, judges: Mapping[str, Judge]) -> _Seen:
         ]
         _replay(case, material, seen)
         seen.copies += copies_of(case)
+        seen.drawn += drawn_of(case, material)
         if (unknowable := unknowable_of(case)) is not None:
             seen.unknowable.append(unknowable)
         if (judged := injection_of(case)) is not None:

@@ -1,8 +1,9 @@
 """A loopback stand-in for the Hugging Face Hub that takes uploads and keeps what it got.
 
 In: which files it wants in large file storage, and the token that it takes. Out: `endpoint` for HF_ENDPOINT (set it for a
-subprocess, with HF_HUB_DISABLE_XET=1) and `commits`, each with its files' bytes. It answers what `create_repo` and
-`create_commit` ask: repos/create, validate-yaml, preupload, LFS batch, upload and commit, pull requests included.
+subprocess) and `commits`, each with its files' bytes. It answers what `create_repo` and `create_commit` ask: repos/create,
+validate-yaml, preupload, LFS batch, upload and commit, pull requests included. With `xet` large files come in chunks, as
+hf_xet sends them to a hub by itself: of these only the packed blocks are kept, and of the file its SHA-256.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import base64
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import yaml
 from aiohttp import web
@@ -39,6 +40,10 @@ class Kept:
     created: list[dict[str, Any]] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     stored: dict[str, bytes] = field(default_factory=dict)
+    blocks: dict[str, int] = field(default_factory=dict)
+    """Bytes of the blocks of chunks, by name."""
+    hashes: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of the files that came in chunks, by path."""
     strangers: int = 0
     """Requests without the token."""
 
@@ -47,8 +52,14 @@ class UploadHub:
     """Serves between `__enter__` and `__exit__`; repositories are named `datasets/OWNER/NAME` or `models/OWNER/NAME`."""
 
     def __init__(
-        self, *, large: tuple[str, ...] = ("predictions.jsonl",), existing: tuple[str, ...] = ()
+        self,
+        *,
+        large: tuple[str, ...] = ("predictions.jsonl",),
+        existing: tuple[str, ...] = (),
+        xet: Literal["", "open", "closed", "broken"] = "",
     ) -> None:
+        """`xet`: not used; takes chunks; refuses to give a token for them; its store answers 500."""
+        self._xet = xet
         self.kept = Kept()
         self._large = large
         self._known = set(existing)
@@ -59,6 +70,8 @@ class UploadHub:
         app.router.add_post("/api/{kind}/{owner}/{name}/commit/{revision}", self._commit)
         app.router.add_post("/datasets/{owner}/{name}.git/info/lfs/objects/batch", self._batch)
         app.router.add_put("/storage/{oid}", self._store)
+        app.router.add_get("/api/{kind}/{owner}/{name}/xet-write-token/{revision}", self._xet_token)
+        app.router.add_route("*", "/storage/cas/{rest:.*}", self._chunks)
         self._thread = AppThread(app)
         self._port = 0
 
@@ -80,7 +93,9 @@ class UploadHub:
             "HF_ENDPOINT": self.endpoint,
             "HF_TOKEN": token,
             "HF_HUB_OFFLINE": "0",
-            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_XET": "0" if self._xet else "1",
+            "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1",
+            "HF_XET_TELEMETRY_ENABLED": "0",
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         }
 
@@ -144,6 +159,24 @@ class UploadHub:
         self.kept.stored[oid] = content
         return web.Response()
 
+    async def _xet_token(self, request: web.Request) -> web.Response:
+        if self._xet == "closed":
+            return web.json_response({"error": "no"}, status=403)
+        place = {"casUrl": f"{self.endpoint}/storage/cas", "accessToken": "chunks", "exp": 1 << 32}
+        return web.json_response(place)
+
+    async def _chunks(self, request: web.Request) -> web.Response:
+        """The first version of the store's protocol; what it does not know, clients ask otherwise."""
+        if self._xet == "broken":
+            return web.Response(status=500)
+        path = request.match_info["rest"]
+        if request.method != "POST" or not path.startswith(("v1/xorbs/", "v1/shards", "shards")):
+            return web.Response(status=404)
+        if "xorbs" in path:
+            self.kept.blocks[path.rpartition("/")[2]] = len(await request.read())
+            return web.json_response({"was_inserted": True})
+        return web.json_response({"result": 1})
+
     async def _commit(self, request: web.Request) -> web.Response:
         lines = [json.loads(line) for line in (await request.read()).splitlines()]
         files: dict[str, bytes] = {}
@@ -152,7 +185,10 @@ class UploadHub:
             if line["key"] == "file":
                 files[value["path"]] = base64.b64decode(value["content"])
             elif line["key"] == "lfsFile":
-                files[value["path"]] = self.kept.stored[value["oid"]]
+                if self._xet:
+                    self.kept.hashes[value["path"]] = value["oid"]
+                else:
+                    files[value["path"]] = self.kept.stored[value["oid"]]
         wanted = request.query.get("create_pr") in ("1", "true", "True")
         repository = self._repository(request)
         self.kept.commits.append(Commit(repository, lines[0]["value"]["summary"], wanted, files))

@@ -229,7 +229,7 @@ function originPart(entry, group) {
       ["Scored by", run.scored],
       ["Rules, digest", entry.rules && entry.rules.definition],
       ["Bundle", entry.bundle && [make("span", { class: "hash" }, entry.bundle.sha256), entry.bundle.url ? [" ", link(entry.bundle.url, "open")] : ""].flat()],
-      ["Verified", entry.verified && `${entry.verified.by}, ${entry.verified.date.slice(0, 10)}`],
+      ["Verified", entry.verified],
       ...group.shared,
     ]));
 }
