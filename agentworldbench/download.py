@@ -11,19 +11,16 @@ bundles of the environment count.
 from __future__ import annotations
 
 import hashlib
-import os
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from agentworldbench.errors import ConfigError, DataError
+from agentworldbench.network import proxy_for, trusted_certificates
 from agentworldbench.version import __version__
 
 if TYPE_CHECKING:
@@ -34,8 +31,6 @@ SECONDS: Final = 20.0
 """Longest wait for the next bytes of an answer."""
 CONNECT_SECONDS: Final = 8.0
 """Longest wait for a connection: where packets are dropped, nobody says that there is no way."""
-BUNDLES: Final = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-"""Variables that name a file of trusted certificates; the first one set counts."""
 BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses that may be others at the next attempt."""
 LONGEST_PAUSE: Final = 60.0
@@ -80,35 +75,6 @@ def http_client() -> Iterator[httpx.Client]:
         raise ConfigError(f"the proxy or certificate settings of the environment: {problem}") from problem
     with client:
         yield client
-
-
-def trusted_certificates() -> ssl.SSLContext:
-    """The certificates that a variable of the environment names, else those that httpx trusts by itself.
-
-    Raises ConfigError when they cannot be used.
-    """
-    for name in BUNDLES:
-        if bundle := os.environ.get(name, "").strip():
-            try:
-                return _trusting(bundle, Path(bundle).stat().st_mtime_ns)
-            except (OSError, ssl.SSLError) as problem:
-                raise ConfigError(f"{name}: no usable file of certificates ({problem})") from problem
-    return _public(os.environ.get("SSL_CERT_DIR", ""))
-
-
-@lru_cache(maxsize=8)  # a hundred certificates take 30 ms, and every endpoint has a client of its own
-def _trusting(bundle: str, changed: int) -> ssl.SSLContext:
-    if Path(bundle).is_dir():
-        return ssl.create_default_context(capath=bundle)
-    return ssl.create_default_context(cafile=bundle)
-
-
-@lru_cache(maxsize=8)
-def _public(folder: str) -> ssl.SSLContext:
-    """httpx's own choice, which also looks at the variable that `folder` is the value of."""
-    import httpx
-
-    return httpx.create_ssl_context()
 
 
 def _check_redirect(response: httpx.Response) -> None:
@@ -184,12 +150,8 @@ def unreached(url: str, problem: BaseException) -> str:
     reason = first_line(problem)
     if "CERTIFICATE_VERIFY_FAILED" in reason:
         reason += "; SSL_CERT_FILE names the certificates that your network needs"
-    place = urlsplit(url)
-    if proxy_bypass(place.hostname or ""):
-        return reason
-    proxies = getproxies()
-    proxy = proxies.get(place.scheme) or proxies.get("all")
-    return f"{reason}, by the proxy {shown(proxy)} of the environment" if proxy else reason
+    through = proxy_for(url)
+    return f"{reason}, by the proxy {shown(through[0])} of the environment" if through else reason
 
 
 def first_line(problem: BaseException) -> str:

@@ -195,18 +195,6 @@ def test_turns_beyond_turn_idx_are_left_out(tmp_path: Path) -> None:
     assert (sample.prompts, sample.responses) == (tuple(ROW["prompt"]), tuple(ROW["response"]))
 
 
-@pytest.mark.parametrize("change", ["edited", "cut", "gone"])
-def test_a_file_changed_under_our_feet_is_an_error(tmp_path: Path, change: str) -> None:
-    data = terminal(tmp_path, line() + line(id=2))
-    path = data.files["terminal"].path
-    if change == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(line() + line(id=3) if change == "edited" else line())
-    with pytest.raises(DataError, match=r"terminal_test\.jsonl:2: (the file changed|cannot be read)"):
-        data.load(data.refs[1])
-
-
 class _Marks:
     """Makes a file when it is unpickled."""
 

@@ -1,4 +1,4 @@
-"""`openai-api/NAME` through the real openai SDK: what every answer of a server becomes.
+"""`openai-api/NAME`: what every answer of a server becomes.
 
 The servers' behaviours stand in `tests/cases/models`; each must come out as a completion or a typed
 failure after exactly one request (no hidden retries), with the key in no message. Below that: what

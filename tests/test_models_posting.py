@@ -1,4 +1,4 @@
-"""Requests of `openai-api/NAME` go past the SDK's client over its session: nothing of what it did is lost.
+"""Requests of `openai-api/NAME` go over connections of our own: nothing of what SDKs do is missing.
 
 Headers, redirects, packed replies and the bytes of the body, on loopback servers.
 """
@@ -17,6 +17,7 @@ from aiohttp import web
 from agentworldbench.engine.fitting import Written
 from agentworldbench.models import Connection, create_model
 from agentworldbench.records import CallFailure, Completion, Request, Sampling
+from agentworldbench.version import __version__
 from tests.helpers.asking import KEY, LIMIT_S, TASKS, make_request, set_key
 from tests.helpers.scripted_server import ChatCall, Reply, ScriptedServer
 
@@ -96,14 +97,14 @@ def test_packed_replies_are_unpacked() -> None:
     assert "gzip" in server.calls[0].headers["accept-encoding"]
 
 
-def test_headers_are_those_of_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gateways choose by them; organisation and project come from the SDK's own variables."""
+def test_headers_say_who_asks_and_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Organisation and project come from the variables of OpenAI's own clients."""
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
     with ScriptedServer(ok) as server:
         asked(server.base_url)
     (call,) = server.calls
-    assert call.headers["user-agent"].startswith("AsyncOpenAI/Python")
+    assert call.headers["user-agent"] == f"agentworldbench/{__version__}"
     assert call.headers["content-type"] == call.headers["accept"] == "application/json"
     assert (call.headers["openai-organization"], call.headers["openai-project"]) == ("org-1", "proj-1")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -273,14 +274,26 @@ def test_a_busy_server_is_asked_on_and_one_that_hangs_is_not(monkeypatch: pytest
     model = openai_api.OpenAIModel("openai-api/m", "m", Connection(base_url="http://127.0.0.1:9/v1"))
     asked: list[bool] = []
 
-    async def method(url: str, hangs: bool, **more: object) -> dict[str, bool]:
-        asked.append(hangs)
-        if hangs:
-            await asyncio.Event().wait()
-        return {"answered": True}
+    class Exchange:
+        """In place of one with a server: as aiohttp's, to be entered; a question may stay without an answer."""
+
+        def __init__(self, hangs: bool) -> None:
+            asked.append(hangs)
+            self.status, self._hangs = 200, hangs
+
+        async def __aenter__(self) -> Exchange:
+            if self._hangs:
+                await asyncio.Event().wait()
+            return self
+
+        async def __aexit__(self, *error: object) -> None:
+            pass
+
+        async def read(self) -> bytes:
+            return b'{"answered": true}'
 
     async def run(*hangs: bool) -> list[object]:
-        return [await model._ask(method, "/x", hangs=one) for one in hangs]
+        return [await model._ask(partial(Exchange, one)) for one in hangs]  # type: ignore[arg-type]
 
     busy = asyncio.run(run(True, True, False, True, True, False))
     assert busy == [None, None, {"answered": True}] * 2, "two that were late in a row say nothing yet"

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from agentworldbench.models.failures import call_failure
 from agentworldbench.models.waiting import (
-    MAX_WAIT,
     NONSENSE,
     QUOTA_WAIT,
     come_back,
@@ -64,7 +63,7 @@ def test_a_wait_is_none_or_in_bounds(headers: dict[str, str]) -> None:
     wait = retry_after(headers, NOW)
     assert wait is None or 0 <= wait <= NONSENSE
     failure = call_failure(429, "no", headers)
-    assert failure.retry_after is None or 0 <= failure.retry_after <= MAX_WAIT
+    assert failure.retry_after is None or 0 <= failure.retry_after <= QUOTA_WAIT
     assert failure.failure.kind in ("rate_limit", "quota")
 
 

@@ -34,6 +34,8 @@ STEADY_SECONDS: Final = 30.0
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 16.0
 """Seconds for which everybody waits when refusals follow one another and the server names no time."""
+LONGEST_HOLD: Final = 60.0
+"""Seconds between two requests, at most, that find out whether a server is back."""
 HEAD_START: Final = 1.0
 """Seconds that one request goes ahead after such a pause; a refusal comes at once."""
 FIRST_ANSWER: Final = 2000.0
@@ -80,6 +82,9 @@ class Limiter:
         self._landed = asyncio.Event()
         self._closed_until = 0.0
         self._one_ahead = False
+        self._held = 0
+        self._held_last = 0
+        self._held_until = 0.0
         self._flying: set[int] = set()
         self._level = Level()
         self._pace = Pace()
@@ -101,6 +106,8 @@ class Limiter:
     @property
     def why(self) -> str:
         """What keeps `limit` or its use low, in a few words; empty where nothing does."""
+        if self._held:
+            return "nothing succeeds: one request at a time"
         if (wait := self._closed_until - time.monotonic()) >= 1:
             return f"paused for {wait:.0f} s"
         if self._at_ceiling:
@@ -174,7 +181,7 @@ class Limiter:
     @property
     def _is_full(self) -> bool:
         """Whether as many are under way as may be: the limit can shrink below the slots that are held."""
-        return len(self._flying) >= self.limit
+        return len(self._flying) >= (1 if self._held else self.limit)
 
     @property
     def _at_ceiling(self) -> bool:
@@ -188,7 +195,7 @@ class Limiter:
     def _wait(self, tokens: float) -> float:
         now = time.monotonic()
         waits = [rate.wait(amount, now) for rate, amount in self._amounts(tokens)] if self._counts else []
-        return max(self._closed_until - now, *waits, 0.0)
+        return max(self._closed_until - now, self._held_until - now, *waits, 0.0)
 
     def _count(self, tokens: float, now: float) -> tuple[tuple[Rate, Entry], ...]:
         if not self._counts:
@@ -211,6 +218,17 @@ class Limiter:
     def pause(self, seconds: float) -> None:
         """Let no request start for the next `seconds`."""
         self._closed_until = max(self._closed_until, time.monotonic() + seconds)
+
+    def hold(self, ticket: Ticket) -> None:
+        """Nothing succeeds, this request neither: send one at a time, after pauses that grow, until one does."""
+        if ticket.number > self._held_last:  # else it was sent before the last of them
+            self._held += 1
+            self._held_last = self._sent
+            self._held_until = time.monotonic() + doubled(FIRST_PAUSE, self._held - 1, LONGEST_HOLD)
+
+    def resume(self) -> None:
+        """Something succeeded: send as many as before."""
+        self._held, self._held_until = 0, 0.0
 
     # --- what came of it ---------------------------------------------------------------------
 

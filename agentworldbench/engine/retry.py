@@ -79,6 +79,7 @@ async def ask(
         if isinstance(outcome, Completion):
             limiter.reached = True
             standing.note(None, time.monotonic())
+            limiter.resume()
             attempts.append(_answered(outcome, seconds))
             tally.append(attempts[-1])
             return Answer(outcome, tuple(attempts), seconds)
@@ -87,7 +88,9 @@ async def ask(
         tally.append(attempts[-1])
         if failure.status is not None:
             limiter.reached = True
-        standing.note(failure.kind, time.monotonic())
+        standing.note(failure.kind, time.monotonic(), outcome.retry_after)
+        if not model.local:
+            _hold(limiter, ticket, failure.kind, standing)
         if failure.kind is FailureKind.BAD_REQUEST and not request.tentative:
             standing.refused += 1
         final = failure.kind is FailureKind.EMPTY and not request.again_if_empty
@@ -124,6 +127,15 @@ def _tell(limiter: Limiter, ticket: Ticket, outcome: Completion | CallFailure) -
         limiter.troubled()
     else:
         limiter.carried(ticket, answered=False)
+
+
+def _hold(limiter: Limiter, ticket: Ticket, kind: FailureKind, standing: Standing) -> None:
+    """Let one request at a time find out whether an endpoint is back that is down. One that cannot even be reached
+    stops the run soon anyway, and one that refuses single requests is at work."""
+    if not standing.failed:
+        limiter.resume()
+    elif kind is not FailureKind.UNREACHABLE and standing.is_down(limiter.limit):
+        limiter.hold(ticket)
 
 
 def _answered(completion: Completion, seconds: float) -> Attempt:

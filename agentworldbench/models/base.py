@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import parse_qsl, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from agentworldbench.errors import ConfigError
+from agentworldbench.network import proxy_for
 from agentworldbench.prices import FREE, Price
 from agentworldbench.records import CallFailure, Completion, Request, Thinking
 from agentworldbench.run_record import ModelFacts
@@ -188,11 +188,10 @@ def reach_hint(url: str, reason: str) -> str:
     proxy of the environment stands in between."""
     if "CERTIFICATE_VERIFY_FAILED" in reason:
         return "; SSL_CERT_FILE can name a file with the certificates to trust"
-    parts = urlsplit(url)
-    through = next((name for name in (parts.scheme, "all") if name in getproxies()), None)
-    if through is None or proxy_bypass(parts.hostname or ""):
+    through = proxy_for(url)
+    if through is None:
         return ""
-    return f"; {through.upper()}_PROXY is set: is it meant for this address (NO_PROXY lists exceptions)?"
+    return f"; {through[1]} is set: is it meant for this address (NO_PROXY lists exceptions)?"
 
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]*@")

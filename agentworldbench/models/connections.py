@@ -4,6 +4,9 @@ A reply that is not streamed comes after minutes without a byte. Gateways that t
 forget such connections (after 60 to 350 seconds, by public reports), and neither side is told: the
 client waits for the whole --timeout. So the kernel probes idle connections: the gateway remembers,
 and a peer that is gone is noticed after `IDLE + COUNT * EVERY` seconds.
+
+In: a server's address and key, and the environment. Out: `Connections`, which a backend asks over, and for
+LiteLLM the same settings in the variables that it reads.
 """
 
 from __future__ import annotations
@@ -12,15 +15,18 @@ import hashlib
 import os
 import socket
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from agentworldbench.download import BUNDLES, trusted_certificates
+from agentworldbench.download import is_http, shown
 from agentworldbench.errors import ConfigError
+from agentworldbench.network import BUNDLES, proxy_for, trusted_certificates
+from agentworldbench.version import __version__
 
 if TYPE_CHECKING:
     import aiohttp
-    import openai
-    from aiohttp.client import _RequestContextManager as Exchange
+
+    Exchange: TypeAlias = AbstractAsyncContextManager[aiohttp.ClientResponse]
 
 CONNECT_SECONDS: Final = 30.0
 """Seconds to reach a server; the wait for its answer is another matter."""
@@ -32,79 +38,67 @@ REUSED_FOR: Final = 15.0
 """Seconds for which a connection between two requests is kept."""
 
 
-def http_client(timeout: float) -> openai.DefaultAioHttpClient:
-    """The SDK's aiohttp client whose sockets are probed, for answers that take up to `timeout` seconds.
+class Connections:
+    """HTTP with one server that `key` opens, over an aiohttp session: `query` goes with every request.
 
-    How many connections there are is the engine's affair. Raises ConfigError where proxies or
-    certificates that the environment names cannot be used.
-    """
-    import openai
-
-    class ProbedClient(openai.DefaultAioHttpClient):
-        """Proxies of the environment stay in force: their transports are made here too."""
-
-        def _init_transport(self, *given: Any, **options: Any) -> Any:
-            return _probed(super()._init_transport(*given, **options))
-
-        def _init_proxy_transport(self, *given: Any, **options: Any) -> Any:
-            return _probed(super()._init_proxy_transport(*given, **options))
-
-    waits = openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
-    try:
-        return ProbedClient(timeout=waits, verify=trusted_certificates() or True)
-    except (OSError, ValueError, ImportError) as problem:
-        raise ConfigError(f"the proxy or certificate settings of the environment: {problem}") from problem
-
-
-def _probed(transport: Any) -> Any:
-    """The transport, with a session of its own whose sockets are made by `probed_socket`."""
-    import aiohttp
-
-    def session() -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=0,
-            ssl=transport.ssl_context,
-            keepalive_timeout=REUSED_FOR,
-            socket_factory=probed_socket,
-        )
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-
-    transport.client = session
-    return transport
-
-
-class Posts:
-    """Posts bodies to one address over the aiohttp session under an SDK's client, past the client itself.
-
-    The same connections, proxies, certificates and headers, at a third of the processor time: what the SDK
-    and its HTTP client do for one request beside that takes a millisecond, which is worth nothing here, as the
-    body is written already and the reply is read by this harness.
+    Proxies and certificates are those of the environment. How many connections there are is the engine's affair,
+    and so is how long an answer may take; `timeout` (seconds) bounds the reaching of the server alone.
+    To be made where an event loop runs. Raises ConfigError where the environment's settings cannot be used.
     """
 
-    def __init__(
-        self, client: openai.AsyncOpenAI, url: str, query: Mapping[str, str], timeout: float
-    ) -> None:
+    def __init__(self, url: str, key: str, query: Mapping[str, str], timeout: float) -> None:
         import aiohttp
-        from yarl import URL
 
-        inner: Any = client._client
-        transport = inner._transport_for_url(inner.build_request("POST", url).url)
-        if not isinstance(transport.client, aiohttp.ClientSession):
-            transport.client = transport.get_client()
-        self._session: aiohttp.ClientSession = transport.client
-        told = {**client.default_headers, **client.auth_headers}
-        self._url = URL(url).update_query(query) if query else URL(url)
-        self._options: dict[str, Any] = {
-            "headers": {name: value for name, value in told.items() if isinstance(value, str)},
-            "timeout": aiohttp.ClientTimeout(sock_connect=min(timeout, CONNECT_SECONDS)),
-        }
-        if proxy := transport.proxy:
-            login = aiohttp.BasicAuth(*proxy.auth) if proxy.auth else None
-            self._options |= {"proxy": str(proxy.url), "proxy_auth": login, "proxy_headers": proxy.headers}
+        connector = aiohttp.TCPConnector(
+            limit=0, ssl=trusted_certificates(), keepalive_timeout=REUSED_FOR, socket_factory=probed_socket
+        )
+        self._query = query
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=_headers(key),
+            timeout=aiohttp.ClientTimeout(sock_connect=min(timeout, CONNECT_SECONDS)),
+            proxy=_usable_proxy(url),
+        )
 
-    def post(self, body: bytes) -> Exchange:
-        """The exchange, to be entered: `async with posts.post(body) as response`."""
-        return self._session.post(self._url, data=body, **self._options)
+    def get(self, url: str) -> Exchange:
+        """Ask for an address; to be entered: `async with connections.get(url) as response`."""
+        return self._session.get(url, params=self._query)
+
+    def post(self, url: str, body: bytes) -> Exchange:
+        """Send JSON to an address."""
+        return self._session.post(url, params=self._query, data=body)
+
+    async def close(self) -> None:
+        """Close all of them."""
+        await self._session.close()
+
+
+def _headers(key: str) -> dict[str, str]:
+    """What every request says; organisation and project are named by the variables that OpenAI's own clients read."""
+    told = {
+        "Authorization": f"Bearer {key}",
+        "Accept": "application/json",
+        "Content-Type": "application/json",
+        "User-Agent": f"agentworldbench/{__version__}",
+        "OpenAI-Organization": os.environ.get("OPENAI_ORG_ID", "").strip(),
+        "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID", "").strip(),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _usable_proxy(url: str) -> str | None:
+    """The environment's proxy for a server, login included. Raises ConfigError for one of a kind that is not spoken here."""
+    through = proxy_for(url)
+    if through is None:
+        return None
+    proxy, variable = through
+    if not is_http(proxy):
+        raise ConfigError(
+            f"{variable}={shown(proxy)}: no http or https address of a proxy; set it anew, or list the server's host "
+            "in NO_PROXY"
+        )
+    return proxy
 
 
 def probed_socket(address: tuple[Any, ...]) -> socket.socket:

@@ -173,7 +173,8 @@ def call_failure(
     kind, told = kind_of(status, message, wait is not None), one_line(message, secrets) or f"HTTP {status}"
     if wait is not None and wait > QUOTA_WAIT and status == 429:
         kind, told = FailureKind.QUOTA, f"{told}; {come_back(wait)}"
-    failure = failed(kind, told, status, None if wait is None else min(wait, MAX_WAIT))
+    longest = QUOTA_WAIT if status == 429 else MAX_WAIT
+    failure = failed(kind, told, status, None if wait is None else min(wait, longest))
     if kind is not FailureKind.CONTEXT_OVERFLOW:
         return failure
     return failure.model_copy(update={"limit": context_limit(message)})

@@ -1,7 +1,7 @@
 """`openai-api/NAME` with `--base-url`: every OpenAI-compatible server (vLLM, SGLang, llama.cpp, TGI).
 
-Bodies are posted over the aiohttp session under the `openai` SDK's client, past the SDK (`connections.Posts`);
-what else is asked goes through the SDK. The reply is decoded here, so that odd shapes become typed failures.
+Bodies are posted over connections of our own (`connections.py`): the SDK of OpenAI would compare every message of
+a prompt with its types, five times the work. The reply is decoded here, so that odd shapes become typed failures.
 `check` also asks what the server tells of itself (`probe.py`), and prompts are counted with its own tokenizer
 where it has a way to. The key is `AWB_API_KEY` or `OPENAI_API_KEY` (for a judge `AWB_JUDGE_API_KEY` first); a
 local server needs none. A query of the URL (some gateways want one) goes with every request.
@@ -13,7 +13,9 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -24,7 +26,7 @@ from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
 from agentworldbench.models.base import Connection, kept_text, one_line, public_url, query_mark, reach_hint
 from agentworldbench.models.chat import malformed, read_chat, read_usage, request_body
-from agentworldbench.models.connections import Posts, http_client, key_mark
+from agentworldbench.models.connections import Connections, key_mark
 from agentworldbench.models.failures import (
     call_failure,
     connection_failure,
@@ -41,7 +43,7 @@ from agentworldbench.records import CallFailure, Completion, FailureKind, Reques
 from agentworldbench.run_record import ModelFacts
 
 if TYPE_CHECKING:
-    import openai
+    from agentworldbench.models.connections import Exchange
 
 CHECK_SECONDS = 20.0
 """Seconds for the list of models."""
@@ -89,8 +91,7 @@ class OpenAIModel:
         self.query_mark = query_mark(connection.base_url)
         self.endpoint: str | None = f"{self._url} {key_mark(self._key if variable else None)}"
         self._adaptation = Adaptation()
-        self._client: openai.AsyncOpenAI | None = None
-        self._posts: Posts | None = None
+        self._opened: Connections | None = None
         self._counter = TokenCounter(self._post, served)
 
     def identity(self) -> dict[str, Any]:
@@ -101,40 +102,32 @@ class OpenAIModel:
         """A server of one's own has no price list: without --price the cost is unknown, which is not 0."""
         return self._connection.price
 
-    def _open(self) -> openai.AsyncOpenAI:
-        if self._client is None:
-            import openai
-
-            self._client = openai.AsyncOpenAI(
-                api_key=self._key,
-                base_url=self._url,
-                default_query=self._query,
-                max_retries=0,
-                http_client=http_client(self._connection.timeout),
-            )
-        return self._client
+    def _open(self) -> Connections:
+        if self._opened is None:
+            self._opened = Connections(self._url, self._key, self._query, self._connection.timeout)
+        return self._opened
 
     async def check(self) -> None:
         """Ask `/models`: the server must answer at all and accept the key; learn its context length."""
-        import aiohttp
-        import openai
-
+        exchange = self._open().get(f"{self._url}/models")
         try:
-            raw = await self._open().with_options(timeout=CHECK_SECONDS).models.with_raw_response.list()
-            listed = json.loads(raw.http_response.text)
-            self._clock = clock_offset(raw.http_response.headers.get("date", ""))
-        except (openai.APIConnectionError, aiohttp.ClientError) as problem:
-            told = one_line(first_cause(problem), self._secrets)
+            async with asyncio.timeout(CHECK_SECONDS), exchange as response:
+                status, content = response.status, await response.read()
+                self._clock = clock_offset(response.headers.get("date", ""))
+        except Exception as problem:
+            late = isinstance(problem, TimeoutError) and not str(problem)
+            reason = f"no answer within {CHECK_SECONDS:g} s" if late else first_cause(problem)
+            told = one_line(reason, self._secrets)
             raise EndpointError(
                 f"{self._url}: cannot be reached ({told}); is the server running, and the address right?"
                 f"{reach_hint(self._url, told)}"
             ) from problem
-        except openai.AuthenticationError as problem:
-            raise CredentialsError(self._refused_key(problem.message)) from problem
-        except (openai.APIStatusError, ValueError, RecursionError):
-            # Many servers have no such list, some keys may not read it: the first request will tell.
-            return
-        await self._learn(listed)
+        if status == 401:
+            raise CredentialsError(self._refused_key(_told(status, content.decode("utf-8", "replace"))))
+        if not _is_good(status):
+            return  # many servers have no such list, some keys may not read it: the first request will tell
+        with suppress(ValueError, RecursionError):
+            await self._learn(json.loads(content))
 
     async def _learn(self, listed: Any) -> None:
         """What the server tells of the model, from its list and from what its engine adds."""
@@ -151,31 +144,36 @@ class OpenAIModel:
         await self._counter.count([{"role": "user", "content": "ok"}], {})
 
     async def _get(self, path: str) -> Any:
-        return await self._ask(self._open().get, path)
+        return await self._ask(partial(self._open().get, self._at_root(path)))
 
     async def _post(self, path: str, body: dict[str, Any]) -> Any:
-        return await self._ask(self._open().post, path, body=body)
+        return await self._ask(partial(self._open().post, self._at_root(path), to_json(body)))
 
-    async def _ask(self, method: Any, path: str, **body: Any) -> Any:
-        """Decoded JSON of a path at the server's root (beside `/v1`), None for anything else."""
+    def _at_root(self, path: str) -> str:
+        """The address of a path at the server's root, beside `/v1`."""
+        return f"{self._url.removesuffix('/v1')}{path}"
+
+    async def _ask(self, ask: Callable[[], Exchange]) -> Any:
+        """Decoded JSON of an answer, None for anything else."""
         import aiohttp
-        import openai
 
         if self._slow >= MOST_SLOW:
             return None
-        root, began = self._url.removesuffix("/v1"), time.monotonic()
+        began = time.monotonic()
         try:
-            async with asyncio.timeout(PROBE_SECONDS):
-                answer = await method(f"{root}{path}", cast_to=object, **body)
-            self._slow = 0
-            self._adaptation.answered_within(time.monotonic() - began)
-            return answer
-        except (TimeoutError, openai.APITimeoutError):
+            async with asyncio.timeout(PROBE_SECONDS), ask() as response:
+                status, content = response.status, await response.read()
+        except TimeoutError:
             self._slow += 1
-        except openai.APIStatusError:
-            self._adaptation.answered_within(time.monotonic() - began)
-        except (openai.OpenAIError, aiohttp.ClientError, ValueError, RecursionError):
-            pass
+            return None
+        except (OSError, ValueError, aiohttp.ClientError):
+            return None
+        self._adaptation.answered_within(time.monotonic() - began)
+        if not _is_good(status):
+            return None
+        self._slow = 0
+        with suppress(ValueError, RecursionError):
+            return json.loads(content)
         return None
 
     def facts(self) -> ModelFacts:
@@ -241,15 +239,12 @@ class OpenAIModel:
 
     async def _receive(self, body: bytes, stream: bool) -> bytes | CallFailure:
         """The body of a reply; of a stream, what it would have been in one piece."""
-        if self._posts is None:
-            url = f"{self._url}/chat/completions"
-            self._posts = Posts(self._open(), url, self._query, self._connection.timeout)
+        exchange = self._open().post(f"{self._url}/chat/completions", body)
         try:
-            async with self._posts.post(body) as response:
-                if not 200 <= response.status < 300:
-                    return self._refused(
-                        response.status, await response.text(errors="replace"), response.headers
-                    )
+            async with exchange as response:
+                if not _is_good(response.status):
+                    told = _told(response.status, await response.text(errors="replace"))
+                    return call_failure(response.status, told, dict(response.headers), self._secrets)
                 if not stream or "event-stream" not in response.content_type:
                     return await response.read()  # some servers do not stream whatever they are asked
                 reply = await read_stream(lines_of(response.content.iter_any()), self._secrets)
@@ -260,20 +255,24 @@ class OpenAIModel:
             hint = reach_hint(self._url, reason) if kind is FailureKind.UNREACHABLE else ""
             return failed(kind, f"{self._url}: {reason}{hint}")
 
-    def _refused(self, status: int, text: str, headers: Mapping[str, str]) -> CallFailure:
-        """The failure that a status other than 2xx is."""
-        try:
-            body = json.loads(text)
-        except (ValueError, RecursionError):
-            body = None
-        told = error_text(body, text.strip() or f"Error code: {status}")
-        return call_failure(status, told, dict(headers), self._secrets)
-
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = self._posts = None
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
+
+
+def _is_good(status: int) -> bool:
+    return 200 <= status < 300
+
+
+def _told(status: int, text: str) -> str:
+    """What the body of a refusal says."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = None
+    return error_text(body, text.strip() or f"Error code: {status}")
 
 
 def _decoded(content: bytes) -> Any:

@@ -1,7 +1,7 @@
 """How long a server asks to wait: from headers of its refusal, else from the words.
 
 In: headers and message of an HTTP error. Out: seconds from now, within 0 and NONSENSE, or None where nothing
-usable is said and the caller's own back-off applies; MAX_WAIT of them are waited. Read are, in this order, `retry-after-ms`,
+usable is said and the caller's own back-off applies; what is waited of them is bounded. Read are, in this order, `retry-after-ms`,
 `Retry-After` (seconds or a date), and what providers tell of their rate limits: OpenAI's
 `x-ratelimit-reset-requests` and `-tokens` ("6m0s", "120ms"), Anthropic's `anthropic-ratelimit-*-reset`
 (RFC 3339), `x-ratelimit-reset` and `ratelimit-reset` (seconds, or seconds or milliseconds of the epoch).
@@ -19,9 +19,10 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 MAX_WAIT: Final = 600.0
-"""Longest wait in seconds between two attempts; a longer wish is cut to this."""
+"""Longest wait in seconds after a fault of a server; a longer wish is cut to this."""
 QUOTA_WAIT: Final = 3600.0
-"""A rate limit that asks for a longer wait is a quota: of the day, or the month."""
+"""A rate limit knows when it ends, and is waited for in full; one that asks for more than this is a quota: of the
+day, or the month."""
 NONSENSE: Final = 7 * 86400.0
 """No limit of a provider is further away in seconds: such a wish is left out."""
 

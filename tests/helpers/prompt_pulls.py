@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-from agentworldbench.download import BUNDLES
 from agentworldbench.errors import DataError
+from agentworldbench.network import BUNDLES
 from agentworldbench.official_files import prompts_folder
 from agentworldbench.pull import BASE_VARIABLE, Pulled, pull_prompts
 
