@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from agentworldbench.config import make_config
 from agentworldbench.prompts import VERDICT_SCHEMA
 from agentworldbench.records import FailureKind
 from agentworldbench.run import load_run
@@ -138,13 +139,24 @@ def test_platforms_without_the_wheel_are_told_so(
 
 
 def test_the_longest_answers_fit_their_token_limits() -> None:
-    longest = max(int(count) for count in re.findall(r"\{1,(\d+)\}", demo_llm.GRAMMAR))
-    assert longest + 2 * len("\n</predicted_observation>") < demo_llm.MAX_TOKENS
+    settings = make_config({}, demo_llm.SETTINGS)
+    longest = max(int(count) for count in re.findall(r"\{1,(\d+)\}", settings.extra_body["grammar"]))
+    assert longest + 2 * len("\n</predicted_observation>") < (settings.max_tokens or 0)
     strings = VERDICT_SCHEMA["properties"]
     characters = strings["reasons"]["maxLength"]  # about 2.5 characters a token, for text of words
     for name in ("strengths", "weaknesses"):
         characters += strings[name]["maxItems"] * strings[name]["items"]["maxLength"]
-    assert characters / 2.5 < demo_llm.JUDGE_MAX_TOKENS
+    assert characters / 2.5 < (settings.judge_max_tokens or 0)
+
+
+def test_free_verdicts_differ_in_what_forces_them_alone(tmp_path: Path) -> None:
+    forced, free = make_config({}, demo_llm.SETTINGS), make_config({}, demo_llm.free_settings(tmp_path))
+    assert (forced.judge_json_schema, free.judge_json_schema) == (True, False)
+    assert free.judge_extra_body == {k: v for k, v in forced.judge_extra_body.items() if k != "logit_bias"}
+    changed = {"judge_json_schema": False, "fail_on_error": None, "judge_extra_body": free.judge_extra_body}
+    assert forced.model_copy(update=changed) == free
+    assert (forced.max_context, forced.max_connections) == (demo_llm.CONTEXT, demo_llm.SLOTS)
+    assert forced.base_url == f"http://127.0.0.1:{demo_llm.PORT}/v1"
 
 
 def packages_with(folder: Path, script: str) -> Path:
