@@ -6,6 +6,7 @@ the server's wheel cannot exist for the platform.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -173,7 +174,7 @@ import http.server, os, signal, sys
 {stubborn}
 class Health(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200 if os.environ["LLAMA_API_KEY"] == "secret" else 500)
+        self.send_response(200 if os.environ.get("LLAMA_API_KEY", "secret") == "secret" else 500)
         self.end_headers()
     def log_message(self, *words):
         pass
@@ -195,6 +196,24 @@ def test_the_server_is_ended_whatever_happens(
         assert not server_is_gone(f"--base-url {url}")
         raise KeyboardInterrupt
     assert server_is_gone(f"--base-url {url}")
+
+
+@real_server
+def test_the_server_alone_answers_until_ctrl_c(tmp_path: Path) -> None:
+    wanted = hashlib.sha256(demo_llm.REQUIREMENTS.read_bytes()).hexdigest()[:12]
+    packages_with(tmp_path / f"packages-{wanted}", HEALTHY.format(stubborn=""))
+    words = ["--serve", "--port", "0", "--folder", str(tmp_path)]
+    with subprocess.Popen(
+        [*DEMO, *words], env=clean_environment(), stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stderr is not None
+        told = process.stderr.readline()
+        url = re.findall(r"answers at (\S+) as openai-api/smollm2", told)
+        assert url and not server_is_gone(f"--base-url {url[0]}"), told
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(60), process.stderr.read()) == (0, "")
+    assert server_is_gone(f"--base-url {url[0]}")
+    assert not (tmp_path / "runs").exists(), "nothing was evaluated"
 
 
 def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path) -> None:

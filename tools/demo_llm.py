@@ -229,14 +229,15 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--serve",
         action="store_true",
-        help=f"only serve the model, at http://127.0.0.1:{PORT}/v1 and without a key, until Ctrl-C",
+        help="only serve the model, without a key, until Ctrl-C",
     )
+    parser.add_argument("--port", type=int, default=PORT, help=f"where --serve listens; default: {PORT}")
     return parser.parse_args(words)
 
 
-def serve(packages: Path, log: Path) -> NoReturn:
+def serve(packages: Path, log: Path, port: int) -> NoReturn:
     """Serve until Ctrl-C or SIGTERM."""
-    with server(packages, log, port=PORT) as url:
+    with server(packages, log, port=port) as url:
         say(f"SmolLM2-135M-Instruct answers at {url} as openai-api/{NAME}. Stop it with Ctrl-C.")
         while True:
             signal.pause()
@@ -255,7 +256,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         packages = install(folder)
         if arguments.serve:
-            serve(packages, folder / f"server-{os.getpid()}.log")
+            serve(packages, folder / f"server-{os.getpid()}.log", arguments.port)
         installed = time.monotonic()
         output = arguments.output or folder / "runs" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         key = secrets.token_hex(16)

@@ -168,7 +168,7 @@ def _overview(known: Iterable[Command]) -> str:
 
 
 def _section(command: Command, whole: Command) -> str:
-    parts = [f"## {command.name}", f"```text\n{command.usage}\n```", *map(_cell, command.text)]
+    parts = [f"## {command.name}", f"`{command.usage}`", *map(_cell, command.text)]
     if command.arguments:
         rows = ((f"`{one.value.strip('[]')}`", _described(one)) for one in command.arguments)
         parts.append(_table(("argument", "what it is"), rows))
