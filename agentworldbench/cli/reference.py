@@ -31,7 +31,7 @@ ENVIRONMENT: Final[tuple[tuple[str, str], ...]] = (
     ("`AWB_CACHE`", "folder of pulled judge prompts; else `XDG_CACHE_HOME/agentworldbench`, else `~/.cache/agentworldbench`"),
     ("`AWB_OFFICIAL_PROMPTS_URL`", "a mirror of the official prompt files"),
     ("`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`", "proxies, for every server"),
-    ("`SSL_CERT_FILE`, else `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`", "certificates, for every server"),
+    ("`SSL_CERT_FILE`, else `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`; `SSL_CERT_DIR`", "certificates, for every server"),
     ("`TIKTOKEN_CACHE_DIR`", "where OpenAI's encodings lie; default: those that come with LiteLLM"),
     ("`CUDA_VISIBLE_DEVICES`", "which accelerators `hf/` and `vllm/` use"),
     ("`COLUMNS`, `NO_COLOR`", "width and colour of the tables on a terminal"),

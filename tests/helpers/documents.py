@@ -17,7 +17,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LANGUAGES: Final = frozenset({"sh", "console", "text", "python", "json", "yaml", "html"})
-_FENCE: Final = re.compile(r"^\s*(```+)\s*([\w+-]*)")
+_FENCE: Final = re.compile(r"^ {0,3}(```+)\s*([\w+-]*)")
 _LINK: Final = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+)\)")
 _CODE: Final = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
