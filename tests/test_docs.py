@@ -118,6 +118,9 @@ def test_what_is_only_read_is_named_and_nothing_is_named_in_vain() -> None:
         )
     for pattern, _ in RULES.stand_ins:
         assert any(re.search(pattern, text) for text in texts), f"stands in for nothing any more: {pattern}"
+    assert set(RULES.codes) <= set(texts)
+    named = RULES.foreign_flags.keys() | RULES.compiled.keys() | RULES.before.keys()
+    assert named <= {page.name for page in pages()}
     assert len([text for text in texts if text.startswith("awb ") and fits(text) is None]) > 50
 
 
