@@ -7,20 +7,23 @@ read have their reason in `cases/docs/commands.yaml`. Blocks of Python are run i
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from agentworldbench.models.litellm_api import load_litellm
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.doc_rules import RULES, fits
 from tests.helpers.doc_scene import KEYS, answers, make_scene, page_folder, stood_in
-from tests.helpers.documents import Block, Command, Page, pages
+from tests.helpers.documents import ROOT, Block, Command, Page, pages
 from tests.helpers.own_prompts import use_prompts
 from tests.helpers.scripted_server import ScriptedServer
 from tests.helpers.several_judges import few_draws
 
+SAMPLES = 2170
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
@@ -73,3 +76,25 @@ def test_a_page_from_top_to_bottom(
         done = awb(*stood_in(step.text, server))
         assert done.code == RULES.codes.get(step.text, 0), f"{step.where}: {step.text}\n{done.err}{done.out}"
         assert done.out + done.err, step.where
+
+
+def test_the_costs_in_reproduce_follow_from_tokens_and_prices() -> None:
+    """The page's table is arithmetic: benchmark facts times the prices that the installed LiteLLM lists."""
+    prices = load_litellm().model_cost
+    text = (ROOT / "docs/reproduce.md").read_text(encoding="utf-8")
+
+    def usd(model: str, millions: float, out: int) -> tuple[str, str]:
+        price = prices[model]
+        told = millions * 1e6 * price["input_cost_per_token"], SAMPLES * out * price["output_cost_per_token"]
+        return f"{told[0]:.0f}", f"{told[1]:.0f}"
+
+    for model, millions, low, high in (
+        ("gpt-5.2-2025-12-11", 42, 200, 1700),
+        ("gpt-5-mini", 42, 200, 1700),
+        ("gpt-5.4", 73, 0, 8000),
+    ):
+        (row,) = re.findall(rf"^\|.*{re.escape(model)}.*\|$", text, re.MULTILINE | re.IGNORECASE)
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        (tokens_in, least), (_, most) = usd(model, millions, low), usd(model, millions, high)
+        assert cells[1:3] == [f"{millions} M", tokens_in]
+        assert cells[4] == (f"{least} to {most}" if low else f"up to {most}")
