@@ -96,11 +96,11 @@ def test_a_command_with_a_flag_that_does_not_exist_is_found() -> None:
         "python -m tools.nothing": "no program",
         "lm_eval --model x": "neither ours",
     }.items():
-        (command,) = Page_of(text).commands
+        (command,) = OneCommand(text).commands
         assert wrong in (read(command) or ""), text
 
 
-class Page_of(Page):
+class OneCommand(Page):
     """A page with one command."""
 
     @property

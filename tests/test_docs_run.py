@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 
 from agentworldbench.models.litellm_api import load_litellm
+from agentworldbench.render.cost import cost_tables
+from agentworldbench.render.results import run_tables
+from agentworldbench.run import load_run
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.doc_rules import RULES, fits
 from tests.helpers.doc_scene import KEYS, answers, make_scene, page_folder, stood_in
@@ -98,3 +101,27 @@ def test_the_costs_in_reproduce_follow_from_tokens_and_prices() -> None:
         (tokens_in, least), (_, most) = usd(model, millions, low), usd(model, millions, high)
         assert cells[1:3] == [f"{millions} M", tokens_in]
         assert cells[4] == (f"{least} to {most}" if low else f"up to {most}")
+
+
+@pytest.mark.parametrize("name", ["docs/results.md", "docs/walk.md", "docs/demo-llm.md"])
+def test_printed_tables_have_the_columns_of_today(name: str, scene: Path) -> None:
+    """A table in a block, recorded once, has the columns that the same table of a run of today has."""
+    results = load_run(scene / "RUN").results
+    assert results is not None
+    today = {
+        table.title.split(" of ")[0]: table.columns for table in [*run_tables(results), *cost_tables(results)]
+    }
+    seen = []
+    for block in Page(name).blocks:
+        lines = block.text.split("\n")
+        for number, line in enumerate(lines):
+            kind = line.split(" of ")[0]
+            if kind not in today or not line.startswith(("Scores of", "Judge scores of", "Cost of")):
+                continue
+            head = next(index for index in range(number, len(lines)) if lines[index].startswith("──")) - 1
+            assert re.split(r"\s{2,}", lines[head].strip()) == list(today[kind]) or "baseline/" in line, (
+                name,
+                line,
+            )
+            seen.append(kind)
+    assert "Scores" in seen
