@@ -8,7 +8,7 @@ from pathlib import Path
 from agentworldbench import errors
 from agentworldbench.cli.reference import ENVIRONMENT, EXIT_CODES
 from agentworldbench.config import RunConfig
-from tests.helpers.command_line import all_flags
+from tests.helpers.command_line import EVERYWHERE, all_flags
 from tools import make_command_reference
 
 PACKAGE = Path(errors.__file__).parent
@@ -26,7 +26,7 @@ def test_every_flag_stands_there_once_and_names_what_it_takes() -> None:
     text = make_command_reference.PAGE.read_text(encoding="utf-8")
     commands = list(make_command_reference.commands())
     assert len(commands) > 25
-    for flag in all_flags() - {"--help", "--version"}:
+    for flag in all_flags() - EVERYWHERE:
         assert f"`{flag}`" in text, flag
     (whole,) = (one for one in commands if one.name == "awb run")
     assert len(whole.flags) == 1 + sum(

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import typer
 
 from agentworldbench.cli import main as cli
 from agentworldbench.config import RunConfig, make_config
 from agentworldbench.errors import AwbError
+
+EVERYWHERE: Final = frozenset({"--help", "-h", "--version"})
 
 
 @cache
@@ -57,17 +59,12 @@ def unknown_words(text: str) -> list[str]:
     command, context = _root(), _root().make_context("awb", ["run"], resilient_parsing=True)
     words = text.partition(" | ")[0].split()[1:]
     while words and hasattr(command, "list_commands"):
-        for name in words[0].split("|"):
-            if name.isupper() or name == "…":  # a word that stands for others
-                return []
-            if name.startswith("-") and name not in ("--help", "-h", "--version"):
-                return [name]
-            if not name.startswith("-") and name not in command.list_commands(context):
-                return [name]
-            if name.startswith("-"):
-                return []
+        if words[0].isupper() or words[0] in ("…", *EVERYWHERE):  # stands for other words, or is no command
+            return []
+        if missing := [name for name in words[0].split("|") if name not in command.list_commands(context)]:
+            return missing
         command = command.resolve_command(context, [words.pop(0).split("|")[0]])[1]
-    flags = {flag for parameter in command.params for flag in parameter.opts} | {"--help", "-h"}
+    flags = {flag for parameter in command.params for flag in parameter.opts} | EVERYWHERE
     return [
         word
         for word in words
@@ -78,7 +75,7 @@ def unknown_words(text: str) -> list[str]:
 @cache
 def all_flags() -> frozenset[str]:
     """Every long flag of every command."""
-    found: set[str] = {"--help", "--version"}
+    found = set(EVERYWHERE)
 
     def below(command: Any, context: Any) -> None:
         for word in command.list_commands(context):
