@@ -14,10 +14,10 @@ unexport PYTHONDONTWRITEBYTECODE
 OFFLINE := HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 LITELLM_LOCAL_MODEL_COST_MAP=True OMP_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check slow demo-llm lock clean
+.PHONY: help venv demo test check slow demo-llm serve-llm lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(VENV)/made ## make or renew the environment in .venv (locked versions, project editable)
 
@@ -50,6 +50,9 @@ $(SLOW_VENV)/made: pyproject.toml requirements-hf.txt .ci/torch.txt .ci/make-ven
 
 demo-llm: venv ## a small language model predicts and judges over the bundled data (Linux x86_64)
 	$(BIN)/python tools/demo_llm.py
+
+serve-llm: venv ## that model alone, at http://127.0.0.1:8000/v1 until Ctrl-C: something to try `awb` on
+	$(BIN)/python tools/demo_llm.py --serve
 
 lock: venv ## renew the three locks (requirements-*.txt, .ci/readers.txt) within the bounds of pyproject.toml
 	bash .ci/lock "$(BIN)"

@@ -127,7 +127,7 @@ def _made(stages: _Stages, kinds: Sequence[Kind], stored: int) -> Estimate:
         stored_predictions=stored,
         usd_low=sum(total.usd_low or 0.0 for total in totals),
         usd_high=sum(total.usd_high or 0.0 for total in totals),
-        unpriced=tuple(stage.model for stage in paid if stage.price is None),
+        unpriced=tuple(dict.fromkeys(stage.model for stage in paid if stage.price is None)),
     )
 
 

@@ -6,6 +6,7 @@ the server's wheel cannot exist for the platform.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from agentworldbench.config import make_config
 from agentworldbench.prompts import VERDICT_SCHEMA
 from agentworldbench.records import FailureKind
 from agentworldbench.run import load_run
@@ -138,13 +140,24 @@ def test_platforms_without_the_wheel_are_told_so(
 
 
 def test_the_longest_answers_fit_their_token_limits() -> None:
-    longest = max(int(count) for count in re.findall(r"\{1,(\d+)\}", demo_llm.GRAMMAR))
-    assert longest + 2 * len("\n</predicted_observation>") < demo_llm.MAX_TOKENS
+    settings = make_config({}, demo_llm.SETTINGS)
+    longest = max(int(count) for count in re.findall(r"\{1,(\d+)\}", settings.extra_body["grammar"]))
+    assert longest + 2 * len("\n</predicted_observation>") < (settings.max_tokens or 0)
     strings = VERDICT_SCHEMA["properties"]
     characters = strings["reasons"]["maxLength"]  # about 2.5 characters a token, for text of words
     for name in ("strengths", "weaknesses"):
         characters += strings[name]["maxItems"] * strings[name]["items"]["maxLength"]
-    assert characters / 2.5 < demo_llm.JUDGE_MAX_TOKENS
+    assert characters / 2.5 < (settings.judge_max_tokens or 0)
+
+
+def test_free_verdicts_differ_in_what_forces_them_alone(tmp_path: Path) -> None:
+    forced, free = make_config({}, demo_llm.SETTINGS), make_config({}, demo_llm.free_settings(tmp_path))
+    assert (forced.judge_json_schema, free.judge_json_schema) == (True, False)
+    assert free.judge_extra_body == {k: v for k, v in forced.judge_extra_body.items() if k != "logit_bias"}
+    changed = {"judge_json_schema": False, "fail_on_error": None, "judge_extra_body": free.judge_extra_body}
+    assert forced.model_copy(update=changed) == free
+    assert (forced.max_context, forced.max_connections) == (demo_llm.CONTEXT, demo_llm.SLOTS)
+    assert forced.base_url == f"http://127.0.0.1:{demo_llm.PORT}/v1"
 
 
 def packages_with(folder: Path, script: str) -> Path:
@@ -161,7 +174,7 @@ import http.server, os, signal, sys
 {stubborn}
 class Health(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200 if os.environ["LLAMA_API_KEY"] == "secret" else 500)
+        self.send_response(200 if os.environ.get("LLAMA_API_KEY", "secret") == "secret" else 500)
         self.end_headers()
     def log_message(self, *words):
         pass
@@ -183,6 +196,24 @@ def test_the_server_is_ended_whatever_happens(
         assert not server_is_gone(f"--base-url {url}")
         raise KeyboardInterrupt
     assert server_is_gone(f"--base-url {url}")
+
+
+@real_server
+def test_the_server_alone_answers_until_ctrl_c(tmp_path: Path) -> None:
+    wanted = hashlib.sha256(demo_llm.REQUIREMENTS.read_bytes()).hexdigest()[:12]
+    packages_with(tmp_path / f"packages-{wanted}", HEALTHY.format(stubborn=""))
+    words = ["--serve", "--port", "0", "--folder", str(tmp_path)]
+    with subprocess.Popen(
+        [*DEMO, *words], env=clean_environment(), stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stderr is not None
+        told = process.stderr.readline()
+        url = re.findall(r"answers at (\S+) as openai-api/smollm2", told)
+        assert url and not server_is_gone(f"--base-url {url[0]}"), told
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(60), process.stderr.read()) == (0, "")
+    assert server_is_gone(f"--base-url {url[0]}")
+    assert not (tmp_path / "runs").exists(), "nothing was evaluated"
 
 
 def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path) -> None:

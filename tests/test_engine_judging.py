@@ -6,8 +6,10 @@ Models inside the process answer, so nothing waits; the data is a folder in the 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +196,24 @@ def test_a_verdict_with_half_a_surrogate_pair_can_be_stored(dataset: Dataset, st
     reply = verdict_text(GOOD).replace("keeps the layout", "keeps \\ud835 the layout")
     stored, _ = judged(dataset, store, says(reply))
     assert stored.strengths == ("keeps � the layout",)
+
+
+@pytest.mark.parametrize(
+    ("as_json", "tagged", "notes"),
+    [
+        (False, True, ()),
+        (False, False, ("verdict found by: no tag",)),
+        (True, False, ()),
+        (True, True, ("verdict found by: tag",)),
+    ],
+)
+def test_how_a_verdict_was_found_is_noted_where_it_is_odd(
+    as_json: bool, tagged: bool, notes: tuple[str, ...], dataset: Dataset, store: Store
+) -> None:
+    text = verdict_text(dict.fromkeys(DIMENSIONS, 4))
+    bare = re.sub(r".*```json\n(.*)\n```.*", r"\1", text, flags=re.DOTALL)
+    reply = says(text if tagged else bare)
+    judge = replace(judge_of(FakeModel(lambda request, number: reply, endpoint="judge")), as_json=as_json)
+    work(dataset, store, FakeModel(world), judge)
+    found = {tuple(note for note in record.notes if "verdict" in note) for record in store.verdicts}
+    assert found == {notes}

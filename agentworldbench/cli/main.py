@@ -1,9 +1,7 @@
 """The command `awb`: registers the groups, and turns expected errors into one line and an exit code.
 
-Exit codes: 0 ok, 1 a bug or I/O failure, 2 usage, configuration, credentials or unreachable
-endpoint, 3 below the coverage asked for, 4 --max-cost reached, 5 quota exhausted, 6 a bundle that
-`awb verify` refuses, 7 one that it could not check wholly, 130 interrupted (by
-Ctrl-C, SIGTERM or SIGHUP alike: one number for "stopped, the same command continues").
+The exit codes stand in `reference.py`. Ctrl-C, SIGTERM and SIGHUP have one code: "stopped, the same
+command continues".
 """
 
 from __future__ import annotations
@@ -33,6 +31,7 @@ from agentworldbench.cli import (
     view,
 )
 from agentworldbench.cli.lazy import LazyGroup
+from agentworldbench.cli.reference import codes_in_a_line
 from agentworldbench.cli.streams import last_words, let_go, prepare_streams
 from agentworldbench.errors import AwbError, ConfigError, Interrupted, StoreError
 from agentworldbench.resources import read_dotenv
@@ -43,6 +42,7 @@ app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
+    epilog=codes_in_a_line(),
     rich_markup_mode=None,  # plain: importing rich takes as long as all the rest of `awb --help`
     pretty_exceptions_enable=False,
     context_settings={

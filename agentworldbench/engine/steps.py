@@ -167,7 +167,7 @@ async def judge(
     record |= _reply(completion, asked.notes) | {"reply": completion.text, "reasoning": completion.reasoning}
     if isinstance(read, Failure):
         return Verdict(**record, failure=read)
-    if read.found != "tag":
+    if read.found != ("no tag" if judge.as_json else "tag"):  # a schema has no room for a tag
         record["notes"] = (*record["notes"], f"verdict found by: {read.found}")
     return Verdict(**record, scores=read.scores, strengths=read.strengths, weaknesses=read.weaknesses)
 
