@@ -44,8 +44,7 @@ USUAL_OVER: Final = 20
 
 
 class Ticket:
-    """One request under way: its number, when it was sent, how many were under way then with it, and
-    what it counts of the ceilings."""
+    """One request under way: number, when it was sent, how many were under way then, what it counts of the ceilings."""
 
     __slots__ = ("counted", "level", "number", "sent_at")
 
