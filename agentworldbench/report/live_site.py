@@ -224,7 +224,9 @@ class RunSite:
         if found is None:
             return None
         live = self._live("sample", self.live.marks(*found), name)
-        return self._pages([found[0]], live).sample_named(name)
+        pages = self._pages([found[0]], live)
+        view = pages.view_named(name)
+        return None if view is None else pages.sample_page(view)
 
     def _pages(self, refs: Sequence[SampleRef] = (), live: _Live | None = None) -> Pages:
         return Pages(self.live.gathered(refs), self._site, self._more(live))

@@ -81,7 +81,8 @@ class _Builder:
         for item in self.opened.items(refs):
             name = page_name(item.ref.id, item.epoch)
             history = trajectory.add(item.sample, item.task)
-            self._write(f"{SAMPLES}/{name}.html", self._made.sample(item, history, refs))
+            view = self._made.view(item, history, refs)
+            self._write(f"{SAMPLES}/{name}.html", self._made.sample_page(view))
             self._note(name, item, searched)
         self._write(f"{TRAJECTORIES}/{trajectory.name}.js", trajectory.script())
 
