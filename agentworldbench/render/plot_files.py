@@ -19,6 +19,11 @@ SCALE = 3
 """Pixels of a PNG for each unit of its plot: 1,800 across."""
 
 
+def picture_kinds() -> tuple[str, ...]:
+    """Endings of the files that can be made of a plot."""
+    return ("svg", "png") if can_make_png() else ("svg",)
+
+
 def svg_file(plot: Plot) -> str:
     """The plot as the text of an SVG file, on white."""
     height = round(plot.height, 1)

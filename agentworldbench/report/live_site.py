@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from agentworldbench.errors import StoreError
 from agentworldbench.records import SampleRef
 from agentworldbench.render.conflicts import CANARY
-from agentworldbench.render.plot_files import svg_file
+from agentworldbench.render.plot_files import picture_kinds, png_file, svg_file
 from agentworldbench.render.shell import Site
 from agentworldbench.report.activity import LAST_FAILURES, Activity
 from agentworldbench.report.contents import Overview
@@ -36,6 +36,7 @@ KINDS: Final = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "svg": "image/svg+xml; charset=utf-8",
+    "png": "image/png",
     "md": "text/markdown; charset=utf-8",
     "json": "application/json",
 }
@@ -112,9 +113,11 @@ class RunSite:
             text = self._text(path, query)
         except (OSError, ValidationError) as problem:
             raise StoreError(f"{self.live.path}: {REPLACED}") from problem
-        return None if text is None else Answer(kind, text.encode("utf-8", "replace"))
+        if text is None:
+            return None
+        return Answer(kind, text if isinstance(text, bytes) else text.encode("utf-8", "replace"))
 
-    def _text(self, path: str, query: Mapping[str, str]) -> str | None:
+    def _text(self, path: str, query: Mapping[str, str]) -> str | bytes | None:
         if path == "progress.json":
             return self.told(query.get("page", "")).model_dump_json()
         if path in self._site.files:
@@ -158,7 +161,7 @@ class RunSite:
             return "The data are being read; scores and plots follow."
         return f"Scores and plots are being made: {done:,} of {total:,} predictions are read."
 
-    def _one_of_many(self, path: str) -> str | None:
+    def _one_of_many(self, path: str) -> str | bytes | None:
         folder, _, name = path.rpartition("/")
         stem, _, ending = name.rpartition(".")
         match folder, ending:
@@ -166,9 +169,11 @@ class RunSite:
                 return self._sample(stem)
             case (_, "js") if folder == TRAJECTORIES:
                 return self._pages().trajectory_named(stem)
-            case (_, "svg") if folder == PLOTS:
+            case (_, "svg" | "png") if folder == PLOTS:
                 drawn = self.live.looks.snapshot.plots if self.live.looks.snapshot else ()
-                return next((svg_file(plot) for plot in drawn if plot.name == stem), None)
+                plot = next((one for one in drawn if one.name == stem), None)
+                if plot is not None and ending in picture_kinds():
+                    return svg_file(plot) if ending == "svg" else png_file(plot)
             case ("", "js") if stem.startswith("search-"):
                 return self._search(stem.removeprefix("search-"))
         return None
@@ -195,7 +200,7 @@ class RunSite:
         if numbers is None:
             return None
         count = sum(numbers.results.predictions.samples.values())
-        return overview(numbers, count, snapshot.plots if snapshot else (), ("svg",))
+        return overview(numbers, count, snapshot.plots if snapshot else (), picture_kinds())
 
     def _summary(self) -> str | None:
         view = self._view()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentworldbench.records import SampleRef
-from agentworldbench.render.plot_files import can_make_png, png_file, svg_file
+from agentworldbench.render.plot_files import can_make_png, picture_kinds, png_file, svg_file
 from agentworldbench.render.plots import Plot
 from agentworldbench.render.shell import Site
 from agentworldbench.report.contents import Line, Reported
@@ -99,8 +99,7 @@ class _Builder:
                 (self.folder / PLOTS / f"{plot.name}.png").write_bytes(png_file(plot))
 
     def _pages(self, lines: Sequence[Line], drawn: Sequence[Plot]) -> None:
-        kinds = ("svg", "png") if can_make_png() else ("svg",)
-        first = overview(self.opened.numbers, len(lines), drawn, kinds)
+        first = overview(self.opened.numbers, len(lines), drawn, picture_kinds())
         self._write("summary.md", summary(first))
         self._write("index.html", overview_page(self._site, first, {"above": self.above}))
         self._write("list.js", self._made.list_script(lines, self.actions))
