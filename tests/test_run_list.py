@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from agentworldbench import evaluate
-from agentworldbench.cli.runs import _row
 from agentworldbench.errors import ConfigError, QuotaError
-from agentworldbench.run_list import RunLine, list_runs
+from agentworldbench.run_list import RunLine, list_runs, runs_table
 from tests.helpers.asking import set_key
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.official_folder import Manifest, make_official_folder
@@ -138,7 +137,8 @@ def test_the_command(
     ("usd", "shown"), [(None, "–"), (0.0, "0.00"), (0.0046, "0.0046"), (12.345, "12.35")]
 )
 def test_a_small_cost_is_not_shown_as_none(usd: float | None, shown: str) -> None:
-    assert shown in _row(RunLine(path="runs/one", cost_usd=usd), Path("runs"))
+    (row,) = runs_table([RunLine(path="runs/one", cost_usd=usd)], Path("runs")).rows
+    assert shown in row
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:

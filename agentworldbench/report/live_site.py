@@ -176,8 +176,8 @@ class RunSite:
                 as_file = svg_file if ending == "svg" else png_file
                 return next((as_file(plot) for plot in drawn if plot.name == stem), None)
             case (_, "txt") if folder == TEXTS:
-                made = self._pages().sample_named(stem.rpartition(".")[0])
-                return None if made is None else made.files.get(name)
+                view = self._pages().view_named(stem.rpartition(".")[0])
+                return None if view is None else view.files.get(name)
             case ("", "js") if stem.startswith("search-"):
                 return self._search(stem.removeprefix("search-"))
         return None
@@ -233,8 +233,9 @@ class RunSite:
         if found is None:
             return None
         live = self._live("sample", self.live.marks(*found), name)
-        made = self._pages([found[0]], live).sample_named(name)
-        return None if made is None else made.text
+        pages = self._pages([found[0]], live)
+        view = pages.view_named(name)
+        return None if view is None else pages.sample_page(view)
 
     def _pages(self, refs: Sequence[SampleRef] = (), live: _Live | None = None) -> Pages:
         return Pages(self.live.gathered(refs), self._site, self._more(live))

@@ -7,27 +7,18 @@ In: a run that was opened, with results or without. Out: HTML and script files. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from agentworldbench.records import SampleRef
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.render.shell import Site
-from agentworldbench.report.contents import HistoryView, Line, Neighbour, Overview
+from agentworldbench.report.contents import HistoryView, Line, Neighbour, Overview, SampleView
 from agentworldbench.report.gather import Gathered, Item
 from agentworldbench.report.history import Trajectory
 from agentworldbench.report.lines import list_script
 from agentworldbench.report.names import page_name, trajectory_name
 from agentworldbench.report.views import sample_view
-
-
-@dataclass(frozen=True)
-class SamplePage:
-    """The page of a prediction, and the files of the texts that it cannot hold whole, by name."""
-
-    text: str
-    files: Mapping[str, str]
 
 
 class Pages:
@@ -39,19 +30,17 @@ class Pages:
         """Samples and epochs as they follow each other."""
         self._places = {page_name(ref.id, epoch): at for at, (ref, epoch) in enumerate(self.order)}
 
-    def sample(self, item: Item, history: HistoryView | None, same: Sequence[SampleRef]) -> SamplePage:
-        """The page of one prediction; `same` are the samples of its trajectory."""
+    def view(self, item: Item, history: HistoryView | None, same: Sequence[SampleRef]) -> SampleView:
+        """What the page of one prediction says; `same` are the samples of its trajectory."""
         around = self._around(page_name(item.ref.id, item.epoch))
         turns = [
             Neighbour(page_name(ref.id), f"turn {ref.turn_idx}")
             for ref in sorted(same, key=lambda ref: ref.turn_idx)
         ]
-        view = sample_view(self._run, item, history, around, turns if len(turns) > 1 else [])
-        title = f"{item.ref.id} · {self._run.model}"
-        return SamplePage(self._page("sample", title, "../", view=view, model=self._run.model), view.files)
+        return sample_view(self._run, item, history, around, turns if len(turns) > 1 else [])
 
-    def sample_named(self, name: str) -> SamplePage | None:
-        """The same, by its name; None where no prediction is called so."""
+    def view_named(self, name: str) -> SampleView | None:
+        """The same, by the name of the page; None where no prediction has it."""
         if name not in self._places:
             return None
         ref, epoch = self.order[self._places[name]]
@@ -60,7 +49,12 @@ class Pages:
         for one in same[: same.index(ref) + 1]:  # a turn's place in the file depends on those before it alone
             history = trajectory.add(self._run.samples.dataset.load(one), self._run.samples.tasks[one.domain])
         (item,) = (item for item in self._run.items([ref]) if item.epoch == epoch)
-        return self.sample(item, history, same)
+        return self.view(item, history, same)
+
+    def sample_page(self, view: SampleView) -> str:
+        """The page of one prediction."""
+        title = f"{view.sample_id} · {self._run.model}"
+        return self._page("sample", title, "../", view=view, model=self._run.model)
 
     def trajectory_named(self, name: str) -> str | None:
         """The turns of a trajectory as a script file; None where none is called so."""

@@ -86,9 +86,9 @@ class _Builder:
         for item in self.opened.items(refs):
             name = page_name(item.ref.id, item.epoch)
             history = trajectory.add(item.sample, item.task)
-            made = self._made.sample(item, history, refs)
-            self._write(f"{SAMPLES}/{name}.html", made.text)
-            for file, text in made.files.items():
+            view = self._made.view(item, history, refs)
+            self._write(f"{SAMPLES}/{name}.html", self._made.sample_page(view))
+            for file, text in view.files.items():
                 self._write(f"{TEXTS}/{file}", text)
             self._note(name, item, searched)
         self._write(f"{TRAJECTORIES}/{trajectory.name}.js", trajectory.script())
