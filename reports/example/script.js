@@ -108,7 +108,7 @@ function startList(data) {
   const number = (id) => (by(id).value.trim() === "" ? null : Number(by(id).value));
 
   function failures(line) {
-    return [line[FAILURE], line[JUDGE_FAILURES][judge()]].filter(Boolean);
+    return [...new Set([line[FAILURE], line[JUDGE_FAILURES][judge()]])].filter(Boolean);
   }
 
   function fits(line) {
@@ -138,7 +138,7 @@ function startList(data) {
   }
 
   function row(line) {
-    const notes = failures(line).map((kind) => make("span", { class: "badge failed" }, words(kind)));
+    const notes = failures(line).map((kind) => make("span", { class: kind === "not_run" ? "badge" : "badge failed" }, words(kind)));
     const side = SIDE_NAMES[line[SIDES][judge()]];
     if (side) notes.push(make("span", { class: `badge ${side}` }, `judge ${side}`));
     return make("tr", {},
