@@ -65,6 +65,9 @@ class Chromium:
 
     def resize(self, width: int, height: int = 900) -> None:
         """The size of the window in CSS pixels; narrow ones count as a telephone's."""
+        self._page.set_viewport_size(
+            {"width": width, "height": height}
+        )  # pictures have the size that Playwright knows
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self._protocol.send("Emulation.setDeviceMetricsOverride", size)
 
