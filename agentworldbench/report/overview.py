@@ -12,8 +12,8 @@ from datetime import datetime
 from agentworldbench.prices import dollars
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.render.cost import cost_tables
-from agentworldbench.render.drawing import Plot
 from agentworldbench.render.names import scope
+from agentworldbench.render.plots import Plot
 from agentworldbench.render.results import run_tables
 from agentworldbench.render.sample import shown
 from agentworldbench.render.table import DASH, markdown_cell, percent, points, share
@@ -25,8 +25,10 @@ from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import JudgeResults, Scores
 
 
-def overview(opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot]) -> Overview:
-    """The first page of a run."""
+def overview(
+    opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot], picture_kinds: Sequence[str]
+) -> Overview:
+    """The first page of a run; `picture_kinds` are the files that stand beside each plot."""
     results = opened.results
     first, *details = [*run_tables(results), *cost_tables(results)]
     return Overview(
@@ -38,6 +40,7 @@ def overview(opened: Opened, lines: Sequence[Line], drawn: Sequence[Plot]) -> Ov
         plots=tuple(drawn),
         scores=(first,),
         details=tuple(details),
+        picture_kinds=tuple(picture_kinds),
         samples=len(lines),
     )
 

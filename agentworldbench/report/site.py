@@ -13,8 +13,8 @@ from typing import Final
 
 from agentworldbench.records import SampleRef
 from agentworldbench.render.conflicts import CANARY
-from agentworldbench.render.drawing import Plot
 from agentworldbench.render.plot_files import png_file, svg_file
+from agentworldbench.render.plots import Plot
 from agentworldbench.render.shell import Site
 from agentworldbench.report.contents import Line, Neighbour, Reported
 from agentworldbench.report.figures import plots
@@ -122,7 +122,7 @@ class _Builder:
 
     def _pages(self, lines: Sequence[Line], drawn: Sequence[Plot]) -> None:
         model = self.opened.results.model
-        first = overview(self.opened, lines, drawn)
+        first = overview(self.opened, lines, drawn, ("svg", "png"))
         self._write("summary.md", summary(first))
         self._write("index.html", self._page("overview", f"Report of {model}", view=first, model=model))
         self._write("list.js", list_script(self.opened, lines, self.actions))
