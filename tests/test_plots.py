@@ -15,9 +15,10 @@ from itertools import pairwise
 import pytest
 
 from agentworldbench.render import drawing
-from agentworldbench.render.drawing import NARROW, WIDE, Plot
+from agentworldbench.render.drawing import NARROW, WIDE
 from agentworldbench.render.plot_files import SCALE, png_file, svg_file
 from agentworldbench.render.plots import (
+    Plot,
     Series,
     Value,
     bubbles,

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.render.diff import visible
-from agentworldbench.render.drawing import Plot
+from agentworldbench.render.plots import Plot
 from agentworldbench.render.table import points
 from agentworldbench.report import site
 from agentworldbench.report.build import build_report

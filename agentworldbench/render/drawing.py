@@ -42,7 +42,7 @@ _INHERITED: Final = _COLOURED | {
 }  # fmt: skip
 _LOOKS: Final = _INHERITED | {"opacity"}
 _USUAL: Final = {
-    ("opacity", "1"), ("fill-opacity", "1"), ("stroke-width", "1"), ("stroke-width", "0"), ("font-size", "12px"), ("font-weight", "normal"),
+    ("opacity", "1"), ("fill-opacity", "1"), ("stroke-width", "1"), ("font-size", "12px"), ("font-weight", "normal"),
     ("text-anchor", "start"), ("transform", "translate(0,0)"), ("x2", "0"), ("y2", "0"),
 }  # fmt: skip
 """What an attribute is that is not there."""

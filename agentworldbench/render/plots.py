@@ -16,10 +16,10 @@ from agentworldbench.render.drawing import (
     COLOURS,
     NARROW,
     SOFT,
-    Plot,
     Specification,
     plot,
 )
+from agentworldbench.render.drawing import Plot as Plot  # who asks for plots gets their type here too
 from agentworldbench.render.plot_parts import (
     TICKS,
     Values,

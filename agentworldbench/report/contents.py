@@ -12,8 +12,8 @@ from typing import Literal
 
 from agentworldbench.records import Record
 from agentworldbench.render.diff import Difference
-from agentworldbench.render.drawing import Plot
 from agentworldbench.render.nodes import NodeRow
+from agentworldbench.render.plots import Plot
 from agentworldbench.render.table import Table
 from agentworldbench.stats.conflicts import Side
 

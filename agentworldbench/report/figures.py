@@ -15,9 +15,9 @@ from typing import Final
 
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import DIMENSIONS
-from agentworldbench.render.drawing import Plot
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.plots import (
+    Plot,
     Series,
     Value,
     bubbles,

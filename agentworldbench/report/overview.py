@@ -13,8 +13,8 @@ from typing import Final
 from agentworldbench.prices import dollars
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.render.cost import cost_tables
-from agentworldbench.render.drawing import Plot
 from agentworldbench.render.names import scope
+from agentworldbench.render.plots import Plot
 from agentworldbench.render.results import run_tables
 from agentworldbench.render.sample import shown
 from agentworldbench.render.table import DASH, markdown_cell, percent, points, share

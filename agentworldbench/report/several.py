@@ -14,10 +14,9 @@ from typing import Any, Final, Literal, get_args
 
 from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.render.conflicts import CANARY
-from agentworldbench.render.drawing import Plot
 from agentworldbench.render.names import domain_name, scope
 from agentworldbench.render.numbers import PLUS_MINUS, score_cell
-from agentworldbench.render.plots import Series, Value, intervals
+from agentworldbench.render.plots import Plot, Series, Value, intervals
 from agentworldbench.render.shell import Site
 from agentworldbench.render.table import percent
 from agentworldbench.report.contents import RunGroup, RunLine

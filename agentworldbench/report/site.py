@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentworldbench.records import SampleRef
-from agentworldbench.render.drawing import Plot
 from agentworldbench.render.plot_files import png_file, svg_file
+from agentworldbench.render.plots import Plot
 from agentworldbench.render.shell import Site
 from agentworldbench.report.contents import Line, Reported
 from agentworldbench.report.figures import plots

@@ -20,7 +20,7 @@ from agentworldbench.journal import Place
 from agentworldbench.outcome import own_code, results_of
 from agentworldbench.plan import Samples
 from agentworldbench.records import SampleMetrics, SampleRef
-from agentworldbench.render.drawing import Plot
+from agentworldbench.render.plots import Plot
 from agentworldbench.report.contents import Line
 from agentworldbench.report.figures import plots
 from agentworldbench.report.gather import Gathered, Opened
