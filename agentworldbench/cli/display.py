@@ -122,6 +122,8 @@ def status(progress: Progress) -> str:
     parts += _spending(progress)
     if progress.retries:
         parts.append(f"{progress.retries} retries")
+    if any(stage.finished < stage.total for stage in (progress.predictions, progress.verdicts)):
+        parts += [limiter.why for limiter in progress.limiters if limiter.why]
     parts.append(duration(progress.elapsed))
     left = progress.seconds_left
     if left and (progress.in_flight or progress.is_scoring):
