@@ -11,8 +11,10 @@ from itertools import pairwise
 import pytest
 
 from agentworldbench.engine.limiter import LONGEST_HOLD, Limiter
+from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.standing import ANSWERED, NEVER_ANSWERED, ROUNDS_FAILED
 from agentworldbench.errors import EndpointError
+from agentworldbench.render.progress import status
 from tests.helpers.loaded_server import Load, drive
 from tests.helpers.virtual_loop import run_virtual
 
@@ -102,3 +104,18 @@ def test_a_limit_that_says_when_it_ends_is_waited_for(wait: float) -> None:
     found = drive(load, connections=CONNECTIONS)
     assert found.unanswered == 0
     assert load.refusals <= WAVE + 30
+
+
+def test_the_line_of_a_log_says_why_nothing_moves() -> None:
+    progress, limiter = Progress(), Limiter(4)
+    progress.predictions.totals["mcp"] = 7
+    progress.limiters = [limiter]
+
+    async def run() -> None:
+        async with limiter.sending() as ticket:
+            limiter.hold(ticket)
+
+    run_virtual(run())
+    assert "nothing succeeds: one request at a time" in status(progress)
+    progress.predictions.reused = 7
+    assert "nothing succeeds" not in status(progress)

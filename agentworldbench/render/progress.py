@@ -58,7 +58,7 @@ def status(progress: Progress) -> str:
         parts.append(_counts("verdicts", progress.verdicts))
     if progress.is_scoring:
         parts.append("metrics {}/{}".format(*progress.scored))
-    under_way = bool(progress.in_flight or progress.waits)
+    under_way = bool(progress.in_flight or progress.waits or _is_held(progress))
     if under_way:
         parts += map(connections, progress.limiters)
     parts += filter(None, (waiting(progress), tokens(progress), *_money(progress)))
@@ -69,6 +69,12 @@ def status(progress: Progress) -> str:
     if left and (under_way or progress.is_scoring):
         parts.append(f"about {duration(left)} left")
     return printable(" · ".join(parts))
+
+
+def _is_held(progress: Progress) -> bool:
+    """Whether work is left that a limiter keeps back."""
+    stages = (progress.predictions, progress.verdicts)
+    return any(one.finished < one.total for one in stages) and any(one.why for one in progress.limiters)
 
 
 def live_lines(progress: Progress, width: int = 80, height: int = 24) -> list[str]:
