@@ -15,6 +15,7 @@ from scipy import stats
 from agentworldbench.compare.reported import AgainstEntry, against_entry, find_entry
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.leaderboard.entries import Entry, load_entries
+from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.run import evaluate, load_run
 from agentworldbench.stats.against import against
 from agentworldbench.stats.intervals import Interval
@@ -281,3 +282,14 @@ def test_the_command_refuses(words: list[str], complaint: str, awb: HereAwb) -> 
     done = awb("compare", *words)
     assert done.code == 2
     assert complaint in done.only_complaint
+
+
+def test_an_entry_over_some_domains_says_so(runs: Path) -> None:
+    (two,) = measured_entries(results_of(runs / "two"))
+    alike = against_entry(runs / "two", two)
+    assert (alike.unlike, "The entry is about 2 of 7 domains: SWE, OS" in alike.notes) == ((), True)
+    with pytest.raises(ConfigError, match=r"the domains \(MCP, Search, .*, OS and SWE, OS\)"):
+        against_entry(runs / "run", two)
+    forced = against_entry(runs / "run", two, force=True)
+    assert forced.overall.difference is None, "other domains have no overall difference"
+    assert "The entry is about 2 of 7 domains: SWE, OS" in forced.notes

@@ -257,15 +257,13 @@ def test_an_entry_must_be_that_of_the_bundle(home: Path, tmp_path: Path, awb: He
     path.write_text(entry.model_dump_json(), encoding="utf-8")
     words: list[Any] = ["verify", home / "honest.awb.zip", "--data", home / "rows", "--entry", path, "--json"]
     assert awb(*words).code == 0
-    path.write_text(
-        entry.model_copy(update={"computed_overall": entry.computed_overall + 2}).model_dump_json(),
-        encoding="utf-8",
-    )
+    raised = entry.model_copy(update={"computed_overall": entry.computed_overall + 2})
+    path.write_text(raised.model_dump_json(), encoding="utf-8")
     done = awb(*words)
     assert done.code == 6
     assert "computed_overall is 39.8125, should be 37.8125" in done.out
     said = {"by": "A. Tester", "date": "2026-12-01T09:00:00Z", "harness": "0.1.0", "warnings": 0}
-    said |= {"bundle_sha256": "0" * 64, "numbers_sha256": "0" * 64}
+    said |= dict.fromkeys(("bundle_sha256", "numbers_sha256"), "0" * 64)
     named = {"status": "verified", "verification": said}
     path.write_text(json.dumps(entry.model_dump(mode="json") | named), encoding="utf-8")
     done = awb(*words)

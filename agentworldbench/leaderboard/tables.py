@@ -115,7 +115,7 @@ def _notes(group: Group, entries: Sequence[Entry], beside: Collection[str]) -> t
     if simulated := simulated_domains(entries):
         notes.append(f"Simulated, not recorded from a real environment: {', '.join(simulated)}.")
     if part := partial_domains(group.about):
-        notes.append(f"Overall is the mean of {part}; it stands beside no number that is about others.")
+        notes.append(f"Overall is about {part}. It compares with no overall score of other domains.")
     departures = group.departures
     if departures:
         notes.append(f"No ranks: {'; '.join(departures)}. Ordered by overall score.")
