@@ -18,7 +18,7 @@ from math import fsum
 from typing import Any, Final
 
 from agentworldbench.errors import Interrupted
-from agentworldbench.headline_checks import judge_checks, rule_checks
+from agentworldbench.headline_checks import judge_checks, panel_checks, rule_checks
 from agentworldbench.panels import panel_results
 from agentworldbench.plan import Samples
 from agentworldbench.prices import Price
@@ -92,6 +92,7 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
     for one in run.judges:
         made, outcomes[one.digest] = _judge_results(store, groups, run, one)
         judges.append(made)
+    panel = panel_results(run, groups, outcomes)
     results = Results(
         protocol=run.protocol,
         policy=PROTOCOLS[run.protocol].policy,
@@ -111,7 +112,7 @@ def make_results(store: Store, run: RunRecord, samples: Samples, scoring: Scorin
         epochs=run.epochs,
         repeats=run.repeats,
         data_samples=dict(Counter(ref.domain for ref in samples.dataset.refs if ref.domain in groups)),
-        panel=panel_results(run, groups, outcomes),
+        panel=panel and panel.model_copy(update={"checks": panel_checks(groups, outcomes, run)}),
         agreement=agreements(run, groups, outcomes),
     )
     store.write_metrics(record for some in metrics.values() for record in some)
