@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from agentworldbench.panels import panel_of, scores_of
 from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.readings import Groups, Outcomes, sample_score
 from agentworldbench.records import SampleMetrics
-from agentworldbench.run_record import JudgeRecord
+from agentworldbench.run_record import JudgeRecord, RunRecord
 from agentworldbench.stats.checks import Checks, interval_checks
 from agentworldbench.stats.epochs import SampleScore, rule_score
 
@@ -20,6 +21,15 @@ def judge_checks(groups: Groups, outcomes: Outcomes, judge: JudgeRecord) -> Chec
     """Of one judge, 0-100; `outcomes` are those of the reading of its protocol."""
     policy = PROTOCOLS[judge.protocol].policy
     scores = ((name, sample_score(some, policy)) for name, some in outcomes.items())
+    return interval_checks(groups, _counted(scores, policy, 1), policy)
+
+
+def panel_checks(groups: Groups, outcomes: Mapping[str, Outcomes], run: RunRecord) -> Checks | None:
+    """Of the panel, 0-100; `outcomes` are each judge's by the reading of its protocol. None where the run has none."""
+    if run.panel is None or not run.judges:
+        return None
+    policy = PROTOCOLS[run.judges[0].protocol].policy
+    scores = scores_of(panel_of(run, run.panel), groups, outcomes, policy)
     return interval_checks(groups, _counted(scores, policy, 1), policy)
 
 

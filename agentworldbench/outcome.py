@@ -18,7 +18,7 @@ from math import fsum
 from typing import Any, Final
 
 from agentworldbench.errors import Interrupted
-from agentworldbench.headline_checks import judge_checks, rule_checks
+from agentworldbench.headline_checks import judge_checks, panel_checks, rule_checks
 from agentworldbench.panels import panel_results
 from agentworldbench.plan import Samples
 from agentworldbench.prices import Price
@@ -107,6 +107,7 @@ def results_of(
     for one in run.judges:
         made, outcomes[one.digest] = _judge_results(store, groups, run, one)
         judges.append(made)
+    panel = panel_results(run, groups, outcomes)
     return Results(
         protocol=run.protocol,
         policy=PROTOCOLS[run.protocol].policy,
@@ -126,7 +127,7 @@ def results_of(
         epochs=run.epochs,
         repeats=run.repeats,
         data_samples=dict(Counter(ref.domain for ref in samples.dataset.refs if ref.domain in groups)),
-        panel=panel_results(run, groups, outcomes),
+        panel=panel and panel.model_copy(update={"checks": panel_checks(groups, outcomes, run)}),
         agreement=agreements(run, groups, outcomes),
     )
 

@@ -102,7 +102,7 @@ def panel_results(run: RunRecord, groups: Groups, outcomes: Mapping[str, Outcome
     if run.panel is None or not run.judges:
         return None
     check_panel(run.panel, run.judges)
-    panel = _panel(run, run.panel)
+    panel = panel_of(run, run.panel)
     every = {ref.id: _of_sample(panel, ref.id, outcomes) for refs in groups.values() for ref in refs}
     samples = {name: score for name, (score, _) in every.items()}
     made = {name: some for name, (_, some) in every.items()}
@@ -125,11 +125,18 @@ def panel_scores(
     store: Store, groups: Groups, run: RunRecord, rule: PanelRule, policy: str
 ) -> Iterator[tuple[str, SampleScore]]:
     """The panel's score of each sample that was asked about; `rule` is the one that the run has."""
-    panel = _panel(run, rule)
+    panel = panel_of(run, rule)
     outcomes = {
         judge.digest: dict(judge_outcomes(store, groups, judge, run.epochs, panel.repeats[judge.digest]))
         for judge in run.judges
     }
+    yield from scores_of(panel, groups, outcomes, policy)
+
+
+def scores_of(
+    panel: Panel, groups: Groups, outcomes: Mapping[str, Outcomes], policy: str
+) -> Iterator[tuple[str, SampleScore]]:
+    """The panel's score of each sample that was asked about; `outcomes` are each judge's."""
     for refs in groups.values():
         for ref in refs:
             score = score_of_sample(*_of_sample(panel, ref.id, outcomes), policy)
@@ -137,7 +144,8 @@ def panel_scores(
                 yield ref.id, score
 
 
-def _panel(run: RunRecord, rule: PanelRule) -> Panel:
+def panel_of(run: RunRecord, rule: PanelRule) -> Panel:
+    """The panel of all judges of a run by a rule."""
     judges = tuple(judge.digest for judge in run.judges)
     repeats = {name: run.repeats.get(name, 1) for name in judges}
     return Panel(judges, rule.needed(len(judges)), repeats, rule.combine)

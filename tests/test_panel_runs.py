@@ -112,6 +112,12 @@ def test_every_number_of_a_panel_comes_from_the_stored_verdicts(world: World) ->
     assert (counts.predictions, counts.scored, counts.short) == (len(scores), len(scores), len(short))
     assert (counts.verdicts, counts.verdicts - counts.verdicts_failed) == (3 * len(scores), len(valid))
     assert 0 < len(short) < len(scores)
+    checks = panel.checks
+    assert checks is not None and checks.policy == "floor" and checks.macro.reported == whole
+    assert {name: one.reported for name, one in checks.domains.items()} == {
+        name: block.intervals.floor for name, block in panel.reading.domains.items()
+    }
+    assert checks.macro.by_task is not None and checks.macro.bootstrap is not None
     # A dimension is combined by itself.
     name = DIMENSIONS[0]
     by_sample = [

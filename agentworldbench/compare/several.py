@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from agentworldbench.compare.alike import Measured, alike_or_forced, measures_of, panel_notes
+from agentworldbench.compare.notes import ONE_MODEL, left_out_notes, one_answer_notes
 from agentworldbench.compare.sides import (
     Compared,
     Coverage,
@@ -23,8 +24,8 @@ from agentworldbench.compare.sides import (
     Scores,
     Shared,
     Side,
-    as_draws,
     compared,
+    counted,
     coverage_of,
     one_answers,
     open_side,
@@ -32,7 +33,6 @@ from agentworldbench.compare.sides import (
     same_model,
     shared_samples,
 )
-from agentworldbench.compare.two import ONE_MODEL, left_out_notes, one_answer_notes
 from agentworldbench.errors import ConfigError
 from agentworldbench.leaderboard.entries import RANK_COVERAGE
 from agentworldbench.protocol import Policy
@@ -220,19 +220,11 @@ def _order(one: Standing, side: Side) -> tuple[bool, float, str, str]:
 def _samples(
     policy: Policy, scores: Sequence[Scores], shared: Shared, answers: Answers
 ) -> dict[str, list[SharedSample]]:
-    """The samples that count in every run; none of a domain in which one of them has no score."""
-    found: dict[str, list[SharedSample]] = {}
-    for domain, refs in shared.items():
-        counted = [ref for ref in refs if all(ref.id in one for one in scores)]
-        some = found[domain] = []
-        if not all(any(one[ref.id].value is not None for ref in counted) for one in scores):
-            continue
-        for ref in counted:
-            values = as_draws([one[ref.id] for one in scores], _draws(ref.id, len(scores), answers))
-            if policy == "floor" or None not in values:
-                row = tuple(value or 0.0 for value in values)
-                some.append(SharedSample(ref.id, ref.cluster, ref.task_key, row))
-    return found
+    every = counted(policy, scores, shared, lambda name: _draws(name, len(scores), answers))
+    return {
+        domain: [SharedSample(ref.id, ref.cluster, ref.task_key, row) for ref, row in some]
+        for domain, some in every.items()
+    }
 
 
 def _draws(sample_id: str, runs: int, answers: Answers) -> list[int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from agentworldbench.errors import ConfigError
+from agentworldbench.protocol import Policy
 from agentworldbench.records import Prediction, Record, SampleRef
 from agentworldbench.resume import differences as predict_differences
 from agentworldbench.resume import reopen_samples
@@ -228,4 +229,24 @@ def as_draws(scores: Sequence[SampleScore], draws: Sequence[int]) -> list[float 
     for draw in draws:
         mine = [one.value for one, other in zip(scores, draws, strict=True) if other == draw]
         found.append(mean([value for value in mine if value is not None]))
+    return found
+
+
+def counted(
+    policy: Policy, scores: Sequence[Scores], shared: Shared, draws: Callable[[str], Sequence[int]]
+) -> dict[str, list[tuple[SampleRef, tuple[float, ...]]]]:
+    """The samples that count in every run, with the score of each run; none of a domain in which one of them has none.
+
+    `draws` says of a sample which draw each run's answer is.
+    """
+    found: dict[str, list[tuple[SampleRef, tuple[float, ...]]]] = {}
+    for domain, refs in shared.items():
+        known = [ref for ref in refs if all(ref.id in one for one in scores)]
+        some = found[domain] = []
+        if not all(any(one[ref.id].value is not None for ref in known) for one in scores):
+            continue
+        for ref in known:
+            values = as_draws([one[ref.id] for one in scores], draws(ref.id))
+            if policy == "floor" or None not in values:
+                some.append((ref, tuple(value or 0.0 for value in values)))
     return found

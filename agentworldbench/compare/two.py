@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from agentworldbench.compare.alike import Measured, alike_or_forced, measures_of, panel_notes
+from agentworldbench.compare.notes import ONE_MODEL, left_out_notes, one_answer_notes
 from agentworldbench.compare.sides import (
     Compared,
     Coverage,
@@ -21,24 +22,21 @@ from agentworldbench.compare.sides import (
     Scores,
     Shared,
     Side,
-    as_draws,
     compared,
+    counted,
     coverage_of,
     one_answers,
     open_side,
-    same_directory,
     same_model,
     shared_samples,
 )
 from agentworldbench.protocol import Policy
 from agentworldbench.records import Record
 from agentworldbench.render.cells import cell_html
-from agentworldbench.render.names import domain_name
 from agentworldbench.stats.paired import Differences, Pair, by_task, differences
 
 WORST = 10
 """Samples that are listed of each measure, unless told otherwise."""
-ONE_MODEL = "asked one model in one way, by their records: what differs are draws of its answers, not models"
 
 
 class Reply(Record):
@@ -119,16 +117,16 @@ def compare_runs(
     measures, missing = measures_of(sides, judge)
     unlike = alike_or_forced(sides, missing, force)
     shared = shared_samples(sides)
-    same, counted = one_answers(sides[0], sides[1], shared)
+    same, how = one_answers(sides[0], sides[1], shared)
     return Comparison(
         first=compared(first, sides[0].results),
         second=compared(second, sides[1].results),
         unlike=unlike,
         shared=sum(map(len, shared.values())),
-        same_answer=counted.cached,
-        same_record=counted.copied,
+        same_answer=how.cached,
+        same_record=how.copied,
         measures=tuple(_measure(one, sides, shared, same, worst) for one in measures),
-        notes=(*_notes(sides, shared, counted, measures), *panel_notes(sides, judge)),
+        notes=(*_notes(sides, shared, how, measures), *panel_notes(sides, judge)),
     )
 
 
@@ -155,19 +153,11 @@ def _measure(
 def _pairs(
     policy: Policy, scores: Sequence[Scores], shared: Shared, same: frozenset[str]
 ) -> dict[str, list[Pair]]:
-    """The samples that count in both runs; none of a domain in which either run has no score."""
-    first, second = scores
-    pairs: dict[str, list[Pair]] = {}
-    for domain, refs in shared.items():
-        both = [ref for ref in refs if ref.id in first and ref.id in second]
-        some = pairs[domain] = []
-        if not all(any(one[ref.id].value is not None for ref in both) for one in scores):
-            continue
-        for ref in both:
-            values = as_draws([first[ref.id], second[ref.id]], (0, 0 if ref.id in same else 1))
-            if policy == "floor" or None not in values:
-                some.append(Pair(ref.id, ref.cluster, values[0] or 0.0, values[1] or 0.0, ref.task_key))
-    return pairs
+    both = counted(policy, scores, shared, lambda name: (0, 0 if name in same else 1))
+    return {
+        domain: [Pair(ref.id, ref.cluster, first, second, ref.task_key) for ref, (first, second) in some]
+        for domain, some in both.items()
+    }
 
 
 def _regressions(
@@ -214,34 +204,3 @@ def _notes(
         for side in sides:
             if side.run.record.judges:
                 yield f"{side.run.path} has been judged and the other has not: compared by rules alone"
-
-
-def one_answer_notes(first: Side, second: Side, same: OneAnswer) -> Iterator[str]:
-    """Why two runs differ by nothing, in all samples or in some."""
-    if same_directory(first, second):
-        yield "Both are one directory: nothing can differ"
-        return
-    one_draw = "each is one draw and differs by 0, whatever judges said of it twice"
-    if same.cached:
-        yield (
-            f"What was answered to {same.cached} samples is the same in both, taken from a response cache: {one_draw}"
-        )
-    if same.copied:
-        yield (
-            f"What was answered to {same.copied} samples stands in both as one record, or is replayed (a copied "
-            f"directory, perhaps resumed): {one_draw}"
-        )
-
-
-def left_out_notes(sides: Sequence[Side], shared: Shared) -> Iterator[str]:
-    """How many samples of each run are not compared, and what part of its data a run is about."""
-    which = "both" if len(sides) == 2 else "all"
-    for side in sides:
-        alone = sum(map(len, side.groups.values())) - sum(map(len, shared.values()))
-        if alone:
-            yield f"{side.run.path}: {alone} of its samples are not asked in {which} runs and are left out"
-        if side.results.subset:
-            yield f"{side.run.path}: {side.results.subset}"
-        missing = [domain_name(domain) for domain in side.groups if domain not in shared]
-        if missing:
-            yield f"{side.run.path}: {', '.join(missing)} not compared: no sample is asked in {which} runs"

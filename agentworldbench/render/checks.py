@@ -42,6 +42,8 @@ def _all_checks(results: Results) -> Iterator[tuple[str, Checks, float]]:
     for judge in results.judges:
         if judge.checks:
             yield f"Judge {results.judge_names[judge.judge.digest]}", judge.checks, 1
+    if results.panel and results.panel.checks:
+        yield f"Panel ({results.panel.rule})", results.panel.checks, 1
     if results.rules.checks:
         yield "Rule score", results.rules.checks, 100
 

@@ -169,12 +169,15 @@ class PanelCounts(Record):
         return PanelCounts(**{name: mine[name] + others[name] for name in mine})
 
 
-class PanelResults(Record):
+class PanelResults(Grown):
     """Scores of all judges together. `judges` are their digests, `least` how many of them must have a valid verdict.
 
     `digest` stands for the judges and the rule, whatever their order. `reading` is the one of the judges'
-    `protocol`; where too few judges were valid its failures say `too_few_judges`. `counts` are by domain.
+    `protocol`; where too few judges were valid its failures say `too_few_judges`. `counts` are by domain, `checks` the headline's
+    intervals two more ways.
     """
+
+    LATER: ClassVar = ("checks",)
 
     combine: Literal["median", "mean"]
     least: int
@@ -183,6 +186,7 @@ class PanelResults(Record):
     digest: str
     reading: Reading
     counts: dict[str, PanelCounts]
+    checks: Checks | None = None
 
     @property
     def rule(self) -> str:

@@ -28,17 +28,17 @@ from agentworldbench.readings import Outcomes, both_readings, reading_of_all
 from agentworldbench.records import Prediction, Record, SampleMetrics
 from agentworldbench.run_record import RunRecord
 from agentworldbench.stats.aggregate import by_domain
-from agentworldbench.stats.results import Block, Reading, Results, RuleResults
+from agentworldbench.stats.results import Block, PanelResults, Reading, Results, RuleResults
 from agentworldbench.store import Store
 from agentworldbench.verification.findings import Hit
 from agentworldbench.verification.material import Material
 
 TOLERANCE: Final = 1e-9
 NOT_COMPARED: Final = frozenset({"made_at", "made_by"})
-NEEDS_CLUSTERS: Final = re.compile(r"(^|[._])(intervals?|rerun|clusters)\b")
+NEEDS_CLUSTERS: Final = re.compile(r"(^|[._])(intervals?|checks|rerun|clusters)\b")
 """Fields of a reading that rest on which samples belong together, which only the data tell."""
 NOT_CLAIMED: Final = frozenset(
-    name for record in (Block, Reading, RuleResults, Results) for name in record.LATER
+    name for record in (Block, Reading, PanelResults, RuleResults, Results) for name in record.LATER
 )
 """Fields that results have got since; a bundle of an earlier version does not claim them."""
 OTHER_NUMBER: Final = "a claimed number is not what the raw replies give"
