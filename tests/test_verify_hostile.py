@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.run import evaluate
+from agentworldbench.run import evaluate, score_run
+from agentworldbench.submission.manifest import Options
+from agentworldbench.submission.pack import prepare
 from agentworldbench.verification.findings import Report
 from agentworldbench.verification.verify import verify
 from tests.helpers.honest_bundle import bundle_folder, edit_json, edit_lines, make_rows, seal, told
@@ -81,3 +83,27 @@ def test_secrets_are_looked_for_without_the_data(home: Path, bundle: Path) -> No
     ]
     assert of(there, "warning") == ["an e-mail address that was not allowed by the submitter"]
     assert "secrets" in there.checked and "secrets" not in without.checked
+
+
+def test_addresses_are_allowed_together(home: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(home / "run", tmp_path / "run"))
+    names = ("jane.roe", "john.doe")
+
+    def tell(lines: list[dict[str, Any]]) -> None:
+        for line, name in zip(lines, names, strict=False):
+            line["notes"] = [f"ask {name}@uni-musterstadt.de"]
+
+    edit_lines(run, "predictions.jsonl", tell)
+    score_run(run, str(home / "rows"))
+    for allow, left in (((), 2), (("e-mail",), 0)):
+        folder = tmp_path / f"bundle{left}"
+        folder.mkdir()
+        made = prepare(
+            run, folder, Options(reasoning=False, references=True), allow=allow, data=str(home / "rows")
+        )
+        assert (len(made.refused), len(made.manifest.allowed)) == (left, 2 - left)
+    report = verify(folder, data=str(home / "rows"))
+    assert (report.verdict, of(report, "info")) == (
+        "accepted",
+        ["a secret that the submitter published on purpose"],
+    )
