@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from agentworldbench.run import evaluate
+from agentworldbench.run import evaluate, score_run
+from agentworldbench.submission.manifest import Options
+from agentworldbench.submission.pack import prepare
 from agentworldbench.verification.findings import Report
 from agentworldbench.verification.verify import verify
 from tests.helpers.honest_bundle import bundle_folder, edit_json, edit_lines, make_rows, seal, told
@@ -35,9 +37,7 @@ def bundle(home: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(home / "bundle", tmp_path / "bundle"))
 
 
-@pytest.mark.parametrize(
-    "place", ["ROWS", "../rows", "/", "hf:../../rows@" + "a" * 40, "hf:x/y@main", "hf:x/y"]
-)
+@pytest.mark.parametrize("place", ["ROWS", "../rows", "hf:../../rows@" + "a" * 40, "hf:x/y@main"])
 def test_a_path_that_a_bundle_names_is_never_read(home: Path, bundle: Path, place: str) -> None:
     """The data may lie where the bundle says: only the maintainer names a place."""
     place = place.replace("ROWS", str(home / "rows"))
@@ -52,8 +52,7 @@ def test_a_path_that_a_bundle_names_is_never_read(home: Path, bundle: Path, plac
     assert "are not on this machine; name them with --data" in report.unchecked[0].why
 
 
-@pytest.mark.parametrize("epochs", [250, 1000, 10**9])
-@pytest.mark.parametrize("data", [True, False])
+@pytest.mark.parametrize(("epochs", "data"), [(1000, True), (1000, False), (10**9, True)])
 def test_more_answers_than_there_are_cost_nothing(home: Path, bundle: Path, epochs: int, data: bool) -> None:
     edit_json(bundle, "run.json", lambda run: run.update(epochs=epochs))
     seal(bundle, lambda fields: fields.update(epochs=epochs))
@@ -84,3 +83,27 @@ def test_secrets_are_looked_for_without_the_data(home: Path, bundle: Path) -> No
     ]
     assert of(there, "warning") == ["an e-mail address that was not allowed by the submitter"]
     assert "secrets" in there.checked and "secrets" not in without.checked
+
+
+def test_addresses_are_allowed_together(home: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(home / "run", tmp_path / "run"))
+    names = ("jane.roe", "john.doe")
+
+    def tell(lines: list[dict[str, Any]]) -> None:
+        for line, name in zip(lines, names, strict=False):
+            line["notes"] = [f"ask {name}@uni-musterstadt.de"]
+
+    edit_lines(run, "predictions.jsonl", tell)
+    score_run(run, str(home / "rows"))
+    for allow, left in (((), 2), (("e-mail",), 0)):
+        folder = tmp_path / f"bundle{left}"
+        folder.mkdir()
+        made = prepare(
+            run, folder, Options(reasoning=False, references=True), allow=allow, data=str(home / "rows")
+        )
+        assert (len(made.refused), len(made.manifest.allowed)) == (left, 2 - left)
+    report = verify(folder, data=str(home / "rows"))
+    assert (report.verdict, of(report, "info")) == (
+        "accepted",
+        ["a secret that the submitter published on purpose"],
+    )
