@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
+from agentworldbench.engine.retry import fatal_error
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
 from agentworldbench.models import Connection, connections, create_model
 from agentworldbench.models.base import one_line
@@ -150,6 +151,22 @@ def test_a_key_refused_elsewhere_is_explained_by_the_redirect() -> None:
     assert isinstance(outcome, CallFailure)
     assert outcome.failure.kind == "authentication"
     assert "where no key is sent: give that as --base-url" in outcome.failure.message
+
+
+def test_a_moved_address_stops_the_run_with_the_new_one_alone() -> None:
+    async def run() -> tuple[str, str]:
+        moved = plain(b"", "301 Moved Permanently", "Location: /api/v1/chat/completions")
+        async with serving(answering(moved, plain(b"", "405 Method Not Allowed"))) as url:
+            model = create_model(MODEL, Connection(base_url=url, timeout=LIMIT_S), TASKS)
+            try:
+                outcome = await asyncio.wait_for(model.generate(make_request()), LIMIT_S)
+            finally:
+                await model.close()
+            assert isinstance(outcome, CallFailure)
+            return url, str(fatal_error(outcome.failure, model))
+
+    url, text = asyncio.run(run())
+    assert text.endswith(f"give the new one as --base-url: {url.replace('/v1', '/api/v1')}")
 
 
 def test_a_key_of_the_query_is_not_shown_as_addresses_write_it() -> None:
