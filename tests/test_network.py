@@ -79,7 +79,8 @@ def test_a_tunnel_shows_the_proxy_no_key(monkeypatch: pytest.MonkeyPatch) -> Non
     answer = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
     outcome, heads = through_a_proxy("https://node7/v1", "HTTPS_PROXY", answer, monkeypatch)
     assert isinstance(outcome, CallFailure)
-    assert outcome.failure.kind == "network"
+    assert (outcome.failure.kind, outcome.cost_usd) == ("unreachable", 0.0), "nothing reached the server"
+    assert "HTTPS_PROXY is set" in outcome.failure.message
     assert "Proxy Authentication Required" in outcome.failure.message
     assert "hid" not in outcome.failure.message
     (head,) = heads

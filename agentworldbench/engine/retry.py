@@ -235,6 +235,8 @@ def fatal_error(failure: Failure, model: Model) -> AwbError:
     if failure.kind is FailureKind.AUTHENTICATION:
         return CredentialsError(f"{text}; check the key in the environment")
     if failure.kind is FailureKind.MODEL_MISSING:
+        if failure.status is not None and failure.status < 400:
+            return EndpointError(text)  # a redirect tells the right address itself
         own = model.identity()["backend"] == "openai-api"
         hint = f"; does the address end in /v1? ({model.url})" if own else ""
         return EndpointError(

@@ -198,6 +198,8 @@ _USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
 _ENDPOINT = re.compile(r"/chat/completions/*(?=$|[?#])")
 _KEY_NAME = re.compile(r"(.*[-_])?(key|apikey|token|secret|sig|signature|password)", re.IGNORECASE)
 _KEY = re.compile(r"\b(sk|hf|gsk|xai|key)[-_][A-Za-z0-9_\-]{8,}")
+LOOKED_AT: Final = 10_000
+"""Characters of a message that one line of it is made from: some pages of errors have millions."""
 KEPT_REPLY: Final = 10_000
 """Characters that are kept of a reply which is no chat completion."""
 
@@ -237,6 +239,7 @@ def kept_reply(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 def one_line(text: str, secrets: tuple[str, ...] = (), limit: int = 300) -> str:
     """A provider's message as one printable line, keys and control characters taken out."""
-    text = _USERINFO.sub("", " ".join(_without_keys(text, secrets).split()))
+    text = " ".join(_without_keys(text, secrets).split())[:LOOKED_AT]
+    text = _USERINFO.sub("", text)
     text = "".join(char if char.isprintable() else "?" for char in text)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -14,8 +14,9 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agentworldbench.download import is_http, shown
@@ -29,13 +30,19 @@ if TYPE_CHECKING:
     Exchange: TypeAlias = AbstractAsyncContextManager[aiohttp.ClientResponse]
 
 CONNECT_SECONDS: Final = 30.0
-"""Seconds to reach a server; the wait for its answer is another matter."""
+"""Seconds to reach a server, by name, proxy and TLS; the wait for its answer is another matter."""
 IDLE: Final = 30
 EVERY: Final = 15
 COUNT: Final = 6
 """Seconds of silence before the first probe and between two; unanswered ones before the connection is lost."""
 REUSED_FOR: Final = 15.0
 """Seconds for which a connection between two requests is kept."""
+LONGEST_HEADER: Final = 64 * 1024
+"""Bytes of one header that are borne: gateways put policies and cookies there that aiohttp's own 8 KB do not hold."""
+MOST_BYTES: Final = 512 * 2**20
+"""No answer has so many bytes: what goes on for longer would only fill the memory."""
+IN_PIECES: Final = 2**20
+"""Bytes of a body from which on it is sent piece by piece, so that others are heard in between."""
 
 
 class Connections:
@@ -46,7 +53,7 @@ class Connections:
     To be made where an event loop runs. Raises ConfigError where the environment's settings cannot be used.
     """
 
-    def __init__(self, url: str, key: str, query: Mapping[str, str], timeout: float) -> None:
+    def __init__(self, url: str, key: str, query: Sequence[tuple[str, str]], timeout: float) -> None:
         import aiohttp
 
         connector = aiohttp.TCPConnector(
@@ -57,7 +64,8 @@ class Connections:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=_headers(key),
-            timeout=aiohttp.ClientTimeout(sock_connect=min(timeout, CONNECT_SECONDS)),
+            timeout=aiohttp.ClientTimeout(connect=min(timeout, CONNECT_SECONDS)),
+            max_field_size=LONGEST_HEADER,
             proxy=_usable_proxy(url),
         )
 
@@ -67,11 +75,26 @@ class Connections:
 
     def post(self, url: str, body: bytes) -> Exchange:
         """Send JSON to an address."""
-        return self._session.post(url, params=self._query, data=body)
+        data = body if len(body) < IN_PIECES else BytesIO(body)
+        return self._session.post(url, params=self._query, data=data)
 
     async def close(self) -> None:
         """Close all of them."""
         await self._session.close()
+
+
+class AnswerTooLarge(Exception):
+    """A body of more than MOST_BYTES."""
+
+
+async def pieces_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """The body of a response as it comes. Raises AnswerTooLarge, and what the connection raises."""
+    left = MOST_BYTES
+    async for piece in response.content.iter_any():
+        left -= len(piece)
+        if left < 0:
+            raise AnswerTooLarge(f"the answer is larger than {MOST_BYTES // 2**20} MB")
+        yield piece
 
 
 def _headers(key: str) -> dict[str, str]:

@@ -58,6 +58,8 @@ _FORBIDDEN_TEXT = re.compile(
     rf"{_FILTER.pattern}|moderat(ed|ion)|flagged|(?<!\bip )\bfilter(s|ed|ing)?\b", re.IGNORECASE
 )
 
+_PARSER: Final = re.compile(r"400, message:\s*")
+"""How aiohttp begins what it could not read, as if a server had answered so."""
 _FILTER_CODES: Final = frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"})
 _OVERLOADED_CODES: Final = frozenset({"overloaded_error", "engine_overloaded_error", "server_overloaded"})
 _EXTRAS: Final = re.compile(r" \(([^()]*)\)$")
@@ -79,7 +81,7 @@ _BROKEN: Final = (
     (
         FailureKind.UNREACHABLE,
         {"ConnectionRefusedError", "gaierror", "ConnectError", "ClientConnectorError"}
-        | {"ConnectionTimeoutError"},
+        | {"ConnectionTimeoutError", "ClientHttpProxyError"},
     ),
     (
         FailureKind.NETWORK,
@@ -87,6 +89,7 @@ _BROKEN: Final = (
         | {"ReadError", "WriteError", "ProtocolError"},
     ),
     (FailureKind.TIMEOUT, {"TimeoutError", "TimeoutException"}),
+    (FailureKind.MALFORMED_RESPONSE, {"AnswerTooLarge"}),
 )
 """Class names (Python's, aiohttp's, httpx's) that tell how a connection failed; the first match counts."""
 
@@ -200,7 +203,7 @@ def first_cause(problem: BaseException) -> str:
         if inner is None or not str(inner):
             break
         problem = inner
-    return str(problem) or type(problem).__name__
+    return _PARSER.sub("", str(problem)) or type(problem).__name__
 
 
 def error_text(body: Any, default: str) -> str:

@@ -17,26 +17,34 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 from pydantic_core import from_json, to_json
 
+from agentworldbench.download import is_http
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
 from agentworldbench.models import thinking as families
 from agentworldbench.models.adapt import Adaptation, Adapted
-from agentworldbench.models.base import Connection, kept_text, one_line, public_url, query_mark, reach_hint
+from agentworldbench.models.base import (
+    Connection,
+    kept_reply,
+    kept_text,
+    one_line,
+    public_url,
+    query_mark,
+    reach_hint,
+)
 from agentworldbench.models.chat import malformed, read_chat, read_usage, request_body
-from agentworldbench.models.connections import Connections, key_mark
+from agentworldbench.models.connections import Connections, key_mark, pieces_of
 from agentworldbench.models.failures import (
-    call_failure,
     connection_failure,
-    error_text,
     failed,
     first_cause,
 )
 from agentworldbench.models.pricing import cost_of
 from agentworldbench.models.probe import TokenCounter, ask_server
-from agentworldbench.models.streaming import STREAMED, lines_of, read_stream
+from agentworldbench.models.refusals import keyless, moved, refused, told
+from agentworldbench.models.streaming import STREAMED, lines_of, read_stream, refused_in
 from agentworldbench.models.waiting import clock_offset
 from agentworldbench.prices import Price
 from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Thinking
@@ -66,10 +74,11 @@ class OpenAIModel:
             raise ConfigError(
                 f"--base-url {public_url(connection.base_url)}: must begin with http:// or https://"
             )
-        try:
-            parts = urlsplit(connection.base_url)
-        except ValueError as problem:
-            raise ConfigError(f"--base-url {public_url(connection.base_url)}: {problem}") from None
+        if not is_http(connection.base_url):
+            raise ConfigError(
+                f"--base-url {public_url(connection.base_url)}: has no host, or no port that is one"
+            )
+        parts = urlsplit(connection.base_url)
         if parts.username is not None:
             raise ConfigError(
                 f"--base-url {public_url(connection.base_url)}: a URL cannot hold a user name or password here; "
@@ -83,8 +92,8 @@ class OpenAIModel:
         self._served = served
         self._connection = connection
         self._key, variable = _key(connection.key_variables)
-        self._query = dict(parse_qsl(parts.query))
-        hidden = (value for value in self._query.values() if len(value) > 7)
+        self._query = parse_qsl(parts.query, keep_blank_values=True)
+        hidden = (way for _, value in self._query if len(value) > 7 for way in ways_to_write(value))
         self._secrets = (*((self._key,) if variable else ()), *hidden)
         self._url = public_url(connection.base_url) or ""
         self.url: str | None = self._url
@@ -117,13 +126,14 @@ class OpenAIModel:
         except Exception as problem:
             late = isinstance(problem, TimeoutError) and not str(problem)
             reason = f"no answer within {CHECK_SECONDS:g} s" if late else first_cause(problem)
-            told = one_line(reason, self._secrets)
+            reason = one_line(reason, self._secrets)
             raise EndpointError(
-                f"{self._url}: cannot be reached ({told}); is the server running, and the address right?"
-                f"{reach_hint(self._url, told)}"
+                f"{self._url}: cannot be reached ({reason}); is the server running, and the address right?"
+                f"{reach_hint(self._url, reason)}"
             ) from problem
         if status == 401:
-            raise CredentialsError(self._refused_key(_told(status, content.decode("utf-8", "replace"))))
+            said = told(status, content.decode("utf-8", "replace"))
+            raise CredentialsError(f"{self._refused_key(said)}{keyless(response, self._url)}")
         if not _is_good(status):
             return  # many servers have no such list, some keys may not read it: the first request will tell
         with suppress(ValueError, RecursionError):
@@ -136,8 +146,8 @@ class OpenAIModel:
         entry = next((entry for entry in entries if entry.get("id") == self._served), None)
         if entry is None and len(entries) == 1 and entries[0].get("owned_by") == "llamacpp":
             entry = entries[0]  # llama.cpp serves its one model under any name
-        told = await ask_server(self._get, self._post, self._served, entry)
-        self._facts = ModelFacts.model_validate(_without_secrets(told.model_dump(), self._secrets))
+        facts = await ask_server(self._get, self._post, self._served, entry)
+        self._facts = ModelFacts.model_validate(_without_secrets(facts.model_dump(), self._secrets))
         self.limits.hear_context(self._facts.context, self._facts.context_from or "")
         self._counter.expect(self._facts.engine)
         # While the server is idle: which way to count it offers is settled once.
@@ -233,21 +243,27 @@ class OpenAIModel:
             reply = _decoded(content)
         except (ValueError, RecursionError) as problem:
             return malformed(f"the reply is not JSON ({one_line(str(problem))})", raw, self._secrets)
-        told = reply.get("usage") if isinstance(reply, dict) else None
-        usage = read_usage(told)
-        return read_chat(reply, sent, cost_of(told, usage, self._connection.price), self._secrets, raw, usage)
+        counted = reply.get("usage") if isinstance(reply, dict) else None
+        usage = read_usage(counted)
+        if refusal := refused_in(reply, self._secrets):
+            return refusal.model_copy(update={"usage": usage, "reply": kept_reply(raw, self._secrets)})
+        return read_chat(
+            reply, sent, cost_of(counted, usage, self._connection.price), self._secrets, raw, usage
+        )
 
     async def _receive(self, body: bytes, stream: bool) -> bytes | CallFailure:
         """The body of a reply; of a stream, what it would have been in one piece."""
         exchange = self._open().post(f"{self._url}/chat/completions", body)
         try:
             async with exchange as response:
+                if elsewhere := moved(response, self._secrets):
+                    return elsewhere
                 if not _is_good(response.status):
-                    told = _told(response.status, await response.text(errors="replace"))
-                    return call_failure(response.status, told, dict(response.headers), self._secrets)
+                    return await refused(response, self._url, self._secrets)
                 if not stream or "event-stream" not in response.content_type:
-                    return await response.read()  # some servers do not stream whatever they are asked
-                reply = await read_stream(lines_of(response.content.iter_any()), self._secrets)
+                    # Some servers do not stream whatever they are asked.
+                    return b"".join([piece async for piece in pieces_of(response)])
+                reply = await read_stream(lines_of(pieces_of(response)), self._secrets)
                 return reply if isinstance(reply, CallFailure) else json.dumps(reply).encode()
         except Exception as problem:  # noqa: BLE001 - sockets, TLS, proxies and addresses fail in classes of their own
             kind = connection_failure(problem) or FailureKind.NETWORK
@@ -266,21 +282,17 @@ def _is_good(status: int) -> bool:
     return 200 <= status < 300
 
 
-def _told(status: int, text: str) -> str:
-    """What the body of a refusal says."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        body = None
-    return error_text(body, text.strip() or f"Error code: {status}")
-
-
 def _decoded(content: bytes) -> Any:
     """A reply's JSON; the quicker parser leaves odd ones (lone surrogates, other encodings) to the patient one."""
     try:
         return from_json(content, cache_strings=False)
     except ValueError:
         return json.loads(content)
+
+
+def ways_to_write(value: str) -> set[str]:
+    """A value of a query as it stands, and as addresses write it."""
+    return {value, quote(value, safe=""), quote_plus(value), quote_plus(value, safe="/?:@!$'()*,")}
 
 
 def _without_secrets(value: Any, secrets: tuple[str, ...]) -> Any:

@@ -60,12 +60,14 @@ _NAMES: Final = ("id", "model", "system_fingerprint")
 
 async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
     """The lines of an event stream: they end in CR or LF alone, never in a separator of Unicode inside a text."""
-    rest = b""
+    begun: list[bytes] = []  # of one line, joined once: a line can be long, and come in many chunks
     async for chunk in chunks:
-        *whole, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
-        for line in whole:
-            yield line.decode("utf-8", "replace").removeprefix("\ufeff")
-    yield rest.decode("utf-8", "replace")
+        first, *others = chunk.replace(b"\r", b"\n").split(b"\n")
+        begun.append(first)
+        for other in others:
+            yield b"".join(begun).decode("utf-8", "replace").removeprefix("\ufeff")
+            begun = [other]
+    yield b"".join(begun).decode("utf-8", "replace")
 
 
 async def read_stream(
@@ -189,11 +191,23 @@ def _error_in(event: Any, is_error: bool) -> dict[str, Any] | None:
 def _refused(event: dict[str, Any], secrets: tuple[str, ...]) -> CallFailure:
     """An error in the middle of a stream whose status was 200: it carries its own, or is the server's fault."""
     text = error_text(event, "the server ended the stream with an error")
+    status = _status_in(event) or (429 if _LIMITED.match(text) else 500)
+    return call_failure(status, text, {}, secrets)
+
+
+def refused_in(reply: Any, secrets: tuple[str, ...]) -> CallFailure | None:
+    """The refusal that a whole reply is whose status was 200; None where it carries no status of its own."""
+    if not isinstance(reply, dict) or not reply.get("error") or reply.get("choices"):
+        return None
+    status = _status_in(reply)
+    return call_failure(status, error_text(reply, "an error"), {}, secrets) if status else None
+
+
+def _status_in(event: dict[str, Any]) -> int | None:
     inner = event["error"]
     told = {**event, **inner} if isinstance(inner, dict) else event
     names = [told.get(name) for name in ("code", "status", "status_code", "type", "error_type")]
-    status = next(filter(None, map(_status, names)), None) or (429 if _LIMITED.match(text) else 500)
-    return call_failure(status, text, {}, secrets)
+    return next(filter(None, map(_status, names)), None)
 
 
 def _status(name: Any) -> int | None:
