@@ -232,6 +232,8 @@ def test_the_first_error_in_order_is_raised_and_what_stands_before_it_comes(
 ) -> None:
     """The second chunk fails at once; the first fails at its end, and is what is told."""
     job, items = job_of(run, data)
+    # rows of a file that was left alone since are not hashed again
+    job = replace(job, files={domain: replace(file, stamp=None) for domain, file in job.files.items()})
     for at in (parallel.CHUNK - 1, parallel.CHUNK):
         items[at] = replace(items[at], ref=items[at].ref.model_copy(update={"row_hash": str(at)}))
     came: list[str] = []

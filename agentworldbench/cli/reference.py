@@ -34,7 +34,8 @@ ENVIRONMENT: Final[tuple[tuple[str, str], ...]] = (
     ("`SSL_CERT_FILE`, else `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`; `SSL_CERT_DIR`", "certificates, for every server"),
     ("`TIKTOKEN_CACHE_DIR`", "where OpenAI's encodings lie; default: those that come with LiteLLM"),
     ("`CUDA_VISIBLE_DEVICES`", "which accelerators `hf/` and `vllm/` use"),
-    ("`COLUMNS`, `NO_COLOR`", "width and colour of the tables on a terminal"),
+    ("`OPENAI_ORG_ID`, `OPENAI_PROJECT_ID`", "organisation and project that OpenAI-compatible servers are told"),
+    ("`COLUMNS`, `NO_COLOR`, `TERM`, `CI`", "width and colour of the tables on a terminal; `TERM=dumb` and `CI` are logs"),
 )  # fmt: skip
 """(names, what they are for), in Markdown. A file `.env` in the working directory may set them too."""
 

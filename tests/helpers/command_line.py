@@ -83,7 +83,8 @@ def all_flags() -> frozenset[str]:
             if hasattr(inner, "list_commands"):
                 below(inner, type(context)(inner, info_name=word, parent=context))
             else:
-                found.update(flag for parameter in inner.params for flag in parameter.opts if flag[0] == "-")
+                shown = (one for one in inner.params if not getattr(one, "hidden", False))
+                found.update(flag for parameter in shown for flag in parameter.opts if flag[0] == "-")
 
     root = _root()
     below(root, root.make_context("awb", ["run"], resilient_parsing=True))
