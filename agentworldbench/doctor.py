@@ -24,6 +24,7 @@ from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.retry import Answer, ask
 from agentworldbench.errors import AwbError, CredentialsError
 from agentworldbench.models import Model
+from agentworldbench.models.names import same_model
 from agentworldbench.observation import reasoning_of
 from agentworldbench.plan import Roles, open_roles
 from agentworldbench.pull import Tell
@@ -93,8 +94,9 @@ async def examine(config: RunConfig, tell: Tell) -> list[Checkup]:
     checkups = [Checkup("machine", platform.node() or "this machine", tuple(_machine(config)))]
     roles = open_roles(config, tell)
     for role, model, sampling in _asked(roles):
+        wanted = config.max_context if role == "model" else config.judge_max_context
         try:
-            findings = await _examine_model(role, model, sampling)
+            findings = await _examine_model(role, model, sampling, wanted)
         finally:
             await model.close()
         checkups.append(Checkup(role, model.name, tuple(findings)))
@@ -121,7 +123,8 @@ def _machine(config: RunConfig) -> Iterator[Finding]:
     yield Finding("clock", clock, "ok" if year >= 2026 else "warning")
 
 
-async def _examine_model(role: str, model: Model, sampling: Sampling) -> list[Finding]:
+async def _examine_model(role: str, model: Model, sampling: Sampling, context: int | None) -> list[Finding]:
+    """What one request shows; `context` is the length in tokens that the user or a recipe counts on."""
     begun = time.monotonic()
     try:
         await model.check()
@@ -149,7 +152,7 @@ async def _examine_model(role: str, model: Model, sampling: Sampling) -> list[Fi
     findings += _answered(outcome, time.monotonic() - begun)
     if isinstance(outcome, Completion):
         findings += _about_answer(role, model, outcome, sampling, counted)
-    findings += _about_engine(model.facts(), counted)
+    findings += _about_engine(model.facts(), counted, context)
     findings.append(_price(model))
     return findings
 
@@ -177,8 +180,7 @@ def _answered(outcome: Completion | Failure, seconds: float) -> Iterator[Finding
 def _about_answer(
     role: str, model: Model, completion: Completion, sampling: Sampling, counted: int | None
 ) -> Iterator[Finding]:
-    served = completion.model_served or "the answer does not say"
-    yield Finding("returned name", served, "ok" if completion.model_served else "warning")
+    yield _returned_name(model.name, completion.model_served)
     yield _thinking(completion, sampling)
     # A thinking budget is lowered here for the sake of this short request alone.
     adapted = {name: instead for name, instead in completion.adapted.items() if "budget_tokens" not in name}
@@ -195,6 +197,14 @@ def _about_answer(
     yield _usage(completion, counted)
     cached = completion.usage.cached_tokens
     yield Finding("prefix cache", "not reported" if cached is None else f"reported ({cached} tokens cached)")
+
+
+def _returned_name(claimed: str, served: str | None) -> Finding:
+    if not served:
+        return Finding("returned name", "the answer does not say", "warning")
+    if same_model(claimed, served):
+        return Finding("returned name", served)
+    return Finding("returned name", f"{served}: is that the model which you call {claimed}?", "warning")
 
 
 def _thinking(completion: Completion, sampling: Sampling) -> Finding:
@@ -233,10 +243,13 @@ def _usage(completion: Completion, counted: int | None) -> Finding:
     return Finding("usage", told, "warning" if wrong else "ok")
 
 
-def _about_engine(facts: ModelFacts, counted: int | None) -> Iterator[Finding]:
+def _about_engine(facts: ModelFacts, counted: int | None, wanted: int | None) -> Iterator[Finding]:
     named = [facts.engine, facts.engine_version, facts.quantization, facts.dtype, facts.revision]
     yield Finding("engine", " ".join(part for part in named if part) or "not told")
-    if facts.context:
+    if facts.context and facts.context < (wanted or 0):
+        short = f"{facts.context:,} tokens ({facts.context_from}), and not the {wanted:,} of --max-context"
+        yield Finding("context", short, "warning")
+    elif facts.context:
         yield Finding("context", f"{facts.context:,} tokens ({facts.context_from})")
     else:
         told = facts.context_from or "unknown"

@@ -198,21 +198,35 @@ def check_same_run(path: Path, stored: PredictSection, predict: PredictSection) 
 
 
 def differences(old: PredictSection, new: PredictSection) -> list[str]:
-    """Where two sections would lead to other predictions, by field name."""
-    return list(_compare(old.model_dump(mode="json"), new.model_dump(mode="json"), "predict"))
+    """Where two sections would lead to other predictions, by field name; `*` stands for several domains."""
+    places: dict[str, list[tuple[str, str]]] = {}
+    for field, where, change in _compare(
+        old.model_dump(mode="json"), new.model_dump(mode="json"), "predict", "predict"
+    ):
+        places.setdefault(field, []).append((where, change))
+    return [_told(field, found) for field, found in places.items()]
 
 
-def _compare(old: Any, new: Any, where: str) -> list[str]:
-    """Differences by field name; domains that only one side has are none."""
+def _told(field: str, found: list[tuple[str, str]]) -> str:
+    """One line of a field that differs in the places found, which are domains where they are several."""
+    where, change = found[0]
+    if len(found) == 1:
+        return f"{where} {change}"
+    alike = len({change for _, change in found}) == 1
+    return f"{field} {change}" if alike else f"{field} differ ({len(found)} domains)"
+
+
+def _compare(old: Any, new: Any, where: str, field: str) -> Iterator[tuple[str, str, str]]:
+    """Differences: field with `*` for the domain, its place, what changed. Domains that only one side has are none."""
     if where in _INFORMATION or old == new:
-        return []
+        return
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
-        return [f"{where} was {_short(old)}, now {_short(new)}"]
-    names = old.keys() & new.keys() if where in _PER_DOMAIN else old.keys() | new.keys()
-    found: list[str] = []
-    for name in sorted(names):
-        found += _compare(old.get(name), new.get(name), f"{where}.{name}")
-    return found
+        yield field, where, f"was {_short(old)}, now {_short(new)}"
+        return
+    by_domain = where in _PER_DOMAIN
+    for name in sorted(old.keys() & new.keys() if by_domain else old.keys() | new.keys()):
+        inner = f"{field}.*" if by_domain else f"{field}.{name}"
+        yield from _compare(old.get(name), new.get(name), f"{where}.{name}", inner)
 
 
 def _short(value: Any) -> str:

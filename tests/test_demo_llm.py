@@ -216,6 +216,16 @@ def test_the_server_alone_answers_until_ctrl_c(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists(), "nothing was evaluated"
 
 
+def test_a_port_that_is_taken_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(demo_llm.DemoError, match=rf"listens on port {port}\. .*--port {port + 1};"):
+            demo_llm.serve(tmp_path, tmp_path / "server.log", port)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
     packages = packages_with(tmp_path / "packages", "import sys\nsys.exit('no such model')")
     with (

@@ -103,6 +103,18 @@ def test_the_costs_in_reproduce_follow_from_tokens_and_prices() -> None:
         assert cells[4] == (f"{least} to {most}" if low else f"up to {most}")
 
 
+@pytest.mark.parametrize("judge", ["gpt-5.2-2025-12-11", "gpt-5-mini"])
+def test_what_a_judge_costs_in_judges_follows_too(judge: str) -> None:
+    """42 million tokens of prompts and verdicts of 200 to 1,700 tokens, as the table in reproduce.md has them."""
+    price = load_litellm().model_cost[judge]
+    prompts = 42e6 * price["input_cost_per_token"]
+    low, high = (prompts + SAMPLES * out * price["output_cost_per_token"] for out in (200, 1700))
+    (row,) = re.findall(
+        rf"^\|.*{re.escape(judge)}.*\|$", (ROOT / "docs/judges.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert f"{low:.0f} to {high:.0f} USD" in row
+
+
 @pytest.mark.parametrize("name", ["docs/results.md", "docs/walk.md", "docs/demo-llm.md"])
 def test_printed_tables_have_the_columns_of_today(name: str, scene: Path) -> None:
     """A table in a block, recorded once, has the columns that the same table of a run of today has."""

@@ -87,6 +87,25 @@ def test_model_and_judge_are_looked_at_apart(awb: HereAwb) -> None:
     assert done.code == 0
 
 
+def test_another_model_with_less_context_than_counted_on_is_a_warning(awb: HereAwb) -> None:
+    """A llama.cpp server answers to every name; a recipe's context is worth nothing where the server has less."""
+    with LlamaServer(lambda call: says("ready"), context=8192) as server:
+        at = ["--model", "openai-api/Qwen/Qwen-AgentWorld-35B-A3B", "--base-url", server.base_url]
+        done = awb("doctor", *at, "--max-context", "262144")
+        name = server.bodies("/v1/chat/completions")[0]["model"]
+    rows = tables(done)["Model: openai-api/Qwen/Qwen-AgentWorld-35B-A3B"]
+    assert name == "Qwen/Qwen-AgentWorld-35B-A3B"
+    assert rows["returned name"] == (
+        "warning",
+        "served-model: is that the model which you call openai-api/Qwen/Qwen-AgentWorld-35B-A3B?",
+    )
+    assert rows["context"][0] == "warning"
+    assert rows["context"][1].startswith("8,192 tokens (/props n_ctx")
+    assert rows["context"][1].endswith("and not the 262,144 of --max-context")
+    assert done.code == 0
+    assert ", 2 warnings, 0 faults" in done.err
+
+
 def test_adapted_parameters_are_a_warning(awb: HereAwb) -> None:
     with OpenAIServer(lambda call: says("ready"), served="gpt-5") as server:
         done = awb("doctor", "--model", "openai/gpt-5", "--base-url", server.api_base)

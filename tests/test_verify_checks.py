@@ -17,13 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentworldbench.config import RunConfig
+from agentworldbench.models.names import same_model
 from agentworldbench.plan import open_samples
 from agentworldbench.prompts import reference_observation
 from agentworldbench.records import Sampling
 from agentworldbench.scoring.metrics.volatile import Seen
 from agentworldbench.verification.duplicates import COPIED, SAME_DRAW, SAME_RESPONSE, Copy, check_copies
 from agentworldbench.verification.findings import Finding, Hit, Unchecked, gathered, verdict_of
-from agentworldbench.verification.identity import recorded_sampling, same_model
+from agentworldbench.verification.identity import recorded_sampling
 from agentworldbench.verification.injection import MARKUP, WORDS, Judged, check_injection, spoken
 from agentworldbench.verification.leaks import Unknowable, _hard_to_guess, _volatile, check_leaks
 from agentworldbench.verification.recompute import differences

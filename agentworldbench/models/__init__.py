@@ -20,7 +20,15 @@ from agentworldbench.models.base import Connection, Model, root_url
 from agentworldbench.models.providers import LITELLM_PROVIDERS
 from agentworldbench.task import Task
 
-SCHEMES: Final = ("baseline", "replay", "hf", "vllm", "openai-api")
+EXAMPLES: Final = {
+    "baseline": "baseline/copy-last",
+    "replay": "replay/runs/my-run",
+    "hf": "hf/Qwen/Qwen3-8B",
+    "vllm": "vllm/Qwen/Qwen3-8B",
+    "openai-api": "openai-api/my-model",
+}
+"""A model string of each kind that is not LiteLLM's; the last alone takes a `--base-url`."""
+SCHEMES: Final = tuple(EXAMPLES)
 
 
 def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -> Model:
@@ -32,7 +40,7 @@ def create_model(name: str, connection: Connection, tasks: Mapping[str, Task]) -
             f"model '{name}': --batch-size is for hf/ and vllm/; servers take --max-connections"
         )
     if scheme in SCHEMES and not rest:
-        raise ConfigError(f"model '{name}': a name must follow '{scheme}/'")
+        raise ConfigError(f"model '{name}': a name must follow '{scheme}/', for example {EXAMPLES[scheme]}")
     if scheme in SCHEMES[:-1] and connection.base_url:
         raise ConfigError(f"model '{name}': takes no --base-url")
     streams = scheme == "openai-api" or (connection.base_url and not (slash and scheme in LITELLM_PROVIDERS))

@@ -8,12 +8,12 @@ anything can answer under any name, so there a name is only worth a warning.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from agentworldbench.models.base import LocalAnswers
+from agentworldbench.models.names import same_model
 from agentworldbench.observation import EXTRACTION
 from agentworldbench.official_files import OFFICIAL, OfficialPrompts
 from agentworldbench.protocol import PROTOCOLS
@@ -29,7 +29,6 @@ from agentworldbench.version import __version__
 _DEFAULT: Final = "server default"
 HOSTED: Final = ("openai/", "anthropic/", "gemini/", "deepseek/", "xai/", "mistral/")
 """Providers that answer under a model's own name."""
-_TAIL: Final = re.compile(r"(-latest|-preview|:\w+)$")
 
 
 class _Recorded(LocalAnswers):
@@ -197,16 +196,6 @@ def _host(url: str) -> str:
         return (urlsplit(url).hostname or "").lower()
     except ValueError:
         return ""
-
-
-def same_model(claimed: str, served: str) -> bool:
-    """Whether a served name is that of the claimed model: equal, or one is the other with a date or version."""
-    one, other = (_bare(name) for name in (claimed, served))
-    return bool(one and other) and (one.startswith(other) or other.startswith(one))
-
-
-def _bare(name: str) -> str:
-    return _TAIL.sub("", name.rpartition("/")[2].lower())
 
 
 def named(judges: Iterable[JudgeRecord]) -> str:
