@@ -204,7 +204,7 @@ class RunSite:
         if numbers is None:
             return None
         count = sum(numbers.results.predictions.samples.values())
-        return overview(numbers, count, snapshot.plots if snapshot else ())
+        return overview(numbers, count, snapshot.plots if snapshot else None)
 
     def _summary(self) -> str | None:
         view = self._view()
