@@ -50,7 +50,7 @@ TEXTS = {
 }
 SHORT = {name: text for name, text in TEXTS.items() if len(text) < 5_000}
 SAID = [text for text in TEXTS.values() if len(text) < 400]
-MODEL = "=1+1|<script>alert(1)</script>`\x1b[31m\u202e{{ x }}](" + "x" * 150
+MODEL = "=1+1|<script>alert(1)</script>`\x1b[31m\u202e{{ x }}](" + "x" * 120
 JUDGE = "judge</script><!--|\\"
 IDS = [scene.sample.id for domain in ("web", "terminal") for scene in scenes()[domain]]
 SAMPLES = dict(zip(["elements without end", *(name for name in TEXTS if name[0] != "e")], IDS, strict=False))
