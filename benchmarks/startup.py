@@ -9,13 +9,13 @@ table. From the repository root: `python -m benchmarks.startup`; `--rows` makes 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -32,6 +32,17 @@ TURNS: Final = 24
 OBSERVATION_CHARS: Final = 13_500
 """With 24 turns this gives rows of about 185 KB, the mean of the official files."""
 AWB: Final = (sys.executable, "-m", "agentworldbench")
+# A new process begins with the peak memory of the one that starts it, until it has loaded its own program; Linux counts
+# that. So a small process stands between.
+_MEASURE: Final = """
+import json, os, subprocess, sys, time
+begun = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=2)
+_, status, usage = os.wait4(process.pid, 0)
+seconds = time.perf_counter() - begun
+cpu = usage.ru_utime + usage.ru_stime
+print(json.dumps([os.waitstatus_to_exitcode(status), seconds, cpu, usage.ru_maxrss]))
+"""
 
 
 @dataclass(frozen=True)
@@ -45,19 +56,20 @@ class Cost:
 
 def measure(command: Sequence[str]) -> Cost:
     """Run a command to its end. Raises SystemExit with its output when it fails."""
-    begun = time.perf_counter()
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begun
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
+        process = subprocess.run(
+            [sys.executable, "-c", _MEASURE, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            check=True,
+        )
+        status, seconds, cpu, memory = json.loads(process.stdout)
+        if status:
             output.seek(0)
-            sys.exit(
-                f"{' '.join(command)} ended with {process.returncode}:\n{output.read().decode()[-3000:]}"
-            )
+            sys.exit(f"{' '.join(command)} ended with {status}:\n{output.read().decode()[-3000:]}")
     unit = 1 if platform.system() == "Darwin" else 1024  # ru_maxrss is in bytes there, in KiB here
-    return Cost(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit / 1e6)
+    return Cost(seconds, cpu, memory * unit / 1e6)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ TEXTS = {
 }
 SHORT = {name: text for name, text in TEXTS.items() if len(text) < 5_000}
 SAID = [text for text in TEXTS.values() if len(text) < 400]
-MODEL = "=1+1|<script>alert(1)</script>`\x1b[31m\u202e{{ x }}]("
+MODEL = "=1+1|<script>alert(1)</script>`\x1b[31m\u202e{{ x }}](" + "x" * 120
 JUDGE = "judge</script><!--|\\"
 IDS = [scene.sample.id for domain in ("web", "terminal") for scene in scenes()[domain]]
 SAMPLES = dict(zip(["elements without end", *(name for name in TEXTS if name[0] != "e")], IDS, strict=False))
@@ -271,6 +271,11 @@ def test_in_a_browser_nothing_runs_and_everything_fits(report: Path) -> None:
             assert browser.value(
                 "[document.images.length, document.querySelectorAll('svg:not(.share)').length]"
             ) == [0, 0]
+        for name in ("index.html", "samples.html"):
+            browser.open((report / name).as_uri())
+            for width in (375, 1280):
+                browser.resize(width)
+                assert browser.value(FITS), name
         text = report / "texts" / f"{page_name(SAMPLES['hostile: many short lines'])}.reply.txt"
         browser.open(text.as_uri())
         assert browser.value("[document.contentType, document.characterSet]") == ["text/plain", "UTF-8"]

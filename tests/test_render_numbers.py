@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworldbench.render.numbers import PLUS_MINUS, interval_notes, score_cell, share_cell
+from agentworldbench.render.table import points, share
 from agentworldbench.stats.intervals import NONE_FOR, Flag, Interval
 
 
@@ -41,6 +42,12 @@ def test_without_a_number_or_without_an_estimate_of_its_interval() -> None:
     assert score_cell(57.14, None) == "57.14", "results of an earlier version have no intervals"
     assert share_cell(0.0426, interval(0.0874)) == "0.043 ± 0.087"
     assert share_cell(0.0, interval(None)) == "0.000 ± –"
+
+
+def test_no_zero_has_a_sign() -> None:
+    assert (points(-0.001), share(-0.0001)) == ("0.00", "0.000")
+    assert score_cell(-0.01, interval(0.5)) == "0.0 ± 0.5"
+    assert share_cell(-0.0001, interval(0.5)) == "0.000 ± 0.500"
     assert share_cell(0.5, None) == "0.500"
     assert share_cell(None, None) == "–"
 

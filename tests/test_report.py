@@ -27,10 +27,12 @@ from agentworldbench.report.build import build_report
 from agentworldbench.report.contents import Manifest
 from agentworldbench.report.history import assigned
 from agentworldbench.report.names import page_name
-from agentworldbench.run import Run, load_run, score_run
+from agentworldbench.run import Run, evaluate, load_run, score_run
 from agentworldbench.store import open_store
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.report_pages import HOSTILE, HOSTILE_ID, Page, assigned_json, played_run
+from tests.helpers.scripted_server import Reply, ScriptedServer
+from tests.helpers.whole_runs import options
 from tools.damage import scenes
 
 POLICY = "default-src 'none'; style-src 'self' file:; script-src 'self' file:; img-src data:; base-uri 'none'; form-action 'none'"
@@ -247,6 +249,16 @@ def test_a_run_that_is_not_finished_shows_what_is_missing(run: Run, tmp_path: Pa
     assert "PARTIAL" in Page(report / "index.html").text
     page = Page(report / "samples" / f"{missing[0][0]}.html")
     assert "has not been asked about this sample yet" in page.text and "What came" in page.text
+
+
+def test_where_nothing_was_predicted_no_empty_plot_is_shown(tmp_path: Path) -> None:
+    with ScriptedServer(lambda call: Reply(content="")) as server:
+        run = evaluate(**options(server, tmp_path / "run", "mini", tasks=("web",), limit="3", display="none"))
+    built = build_report([run.path], tmp_path / "report")
+    assert built.reports[0].plots == ("tokens",)
+    text = Page(built.index).text
+    assert "3 empty" in text and "0/3" in text
+    assert "copying leaves less" not in text, "not why there is no skill"
 
 
 def test_the_summary_is_the_overview_in_markdown(run: Run, report: Path) -> None:

@@ -133,6 +133,21 @@ def test_the_page_says_all_of_it(folder: Path, tmp_path: Path) -> None:
     assert "No ranks: reference is left alone" in " ".join(Page(tmp_path / "index.html").text.split())
 
 
+def test_a_panel_has_a_headline_beside_those_of_its_judges(folder: Path, tmp_path: Path) -> None:
+    run = load_run(folder / "judged")
+    assert run.results is not None and run.results.panel is not None
+    page = Page(build_report([run.path], tmp_path / "report").index)
+    assert page.texts_of("h2")[:4] == [
+        "Judge openai-api/judge-a",
+        "Judge openai-api/judge-b",
+        "Panel",
+        "Rule score",
+    ]
+    number = f"{run.results.panel.reading.macro_floor['total']:.2f}"
+    (shown,) = [text for text in page.texts_of("section") if text.startswith("Panel")]
+    assert number in shown and run.results.panel.rule in shown
+
+
 def test_reports_stand_in_folders_of_their_own_below_the_page(folder: Path, tmp_path: Path) -> None:
     again = tmp_path / "part"
     shutil.copytree(folder / "part", again)

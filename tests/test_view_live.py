@@ -132,6 +132,25 @@ def test_a_journal_that_was_replaced_is_read_from_its_beginning(run: Run, tmp_pa
         assert status == 503 and b"no run.json there" in body
 
 
+def test_numbers_of_a_run_that_was_begun_anew_are_gone(run: Run, tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    grown(run.path, part, 5, 2)
+    with viewed(part) as found:
+        before = found.until(lambda told: told["scored"] == 5)["made"]["overview"]
+        assert 'class="headline"' in found.text("/")
+        shutil.rmtree(part)
+        assert found.ask("/progress.json")[0] == 503
+        grown(run.path, part, 0, 0)
+        told = found.until(lambda told: told["made"]["overview"] != before)
+        assert told["scored"] == 0 and told["offers"]["overview"].startswith(
+            "The files of this run were exchanged"
+        )
+        page = found.text("/")
+        assert 'class="headline"' not in page and "no prediction yet" in page
+        grown(run.path, part, 3, 0)
+        found.until(lambda told: told["scored"] == 3)
+
+
 def test_another_answer_in_the_same_place_is_another_answer(run: Run, tmp_path: Path) -> None:
     """Places in a journal say nothing of the journal that stands there afterwards."""
     part, other = tmp_path / "part", tmp_path / "other"

@@ -49,7 +49,9 @@ def report(
     built = build_report(runs, output or runs[0] / "report", data, told, remark)
     for one in built.reports:
         name = f"{one.run}: " if len(runs) > 1 else ""
-        told_of = f"{name}{one.pages} pages of samples, {len(one.plots)} plots as SVG and PNG"
+        pages = "1 page of a sample" if one.pages == 1 else f"{one.pages} pages of samples"
+        plots = "1 plot" if len(one.plots) == 1 else f"{len(one.plots)} plots"
+        told_of = f"{name}{pages}, {plots} as SVG and PNG"
         typer.echo(printable(told_of), err=True)
     typer.echo(f"{built.size / 1e6:,.1f} MB", err=True)
     typer.echo(printable(str(built.index)))

@@ -55,4 +55,4 @@ def _half(one: Check, scale: float) -> str:
 
 def _bounds(interval: Interval | None, scale: float) -> str:
     assert interval is not None and interval.low is not None and interval.high is not None
-    return f"{interval.low * scale:.1f} to {interval.high * scale:.1f}"
+    return f"{interval.low * scale:z.1f} to {interval.high * scale:z.1f}"

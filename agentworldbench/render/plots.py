@@ -52,7 +52,7 @@ class Value:
     @property
     def said(self) -> str:
         """As a mark tells it."""
-        interval = "" if self.low is None or self.high is None else f", {self.low:.1f} to {self.high:.1f}"
+        interval = "" if self.low is None or self.high is None else f", {self.low:z.1f} to {self.high:z.1f}"
         return f"{self.value:.1f}{interval}" + ("" if self.samples is None else f", {self.samples} samples")
 
 

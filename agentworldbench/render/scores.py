@@ -149,7 +149,9 @@ def _skill_notes(results: Results) -> tuple[str, ...]:
     missing = [
         domain_name(domain)
         for domain, one in results.rules.skill.items()
-        if getattr(one, results.policy) is None and getattr(one, f"baseline_{results.policy}") is not None
+        if getattr(one, results.policy) is None
+        and getattr(one, f"baseline_{results.policy}") is not None
+        and getattr(results.rules.score[domain], results.policy) is not None
     ]
     if not missing:
         return ()

@@ -194,12 +194,12 @@ def csv_cell(text: str) -> str:
 
 def points(value: float | None) -> str:
     """A score 0-100 with two decimals, or a dash."""
-    return DASH if value is None else f"{value:.2f}"
+    return DASH if value is None else f"{value:z.2f}"
 
 
 def share(value: float | None) -> str:
     """A metric in [0, 1] with three decimals, or a dash."""
-    return DASH if value is None else f"{value:.3f}"
+    return DASH if value is None else f"{value:z.3f}"
 
 
 def percent(value: float | None) -> str:

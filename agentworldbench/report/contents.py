@@ -183,14 +183,14 @@ class Headline:
 
 @dataclass(frozen=True)
 class Overview:
-    """The first page."""
+    """The first page; `plots` are None while they are still to be drawn."""
 
     model: str
     scope: str
     headlines: tuple[Headline, ...]
     warnings: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
-    plots: tuple[Plot, ...]
+    plots: tuple[Plot, ...] | None
     scores: tuple[Table, ...]
     details: tuple[Table, ...]
     samples: int

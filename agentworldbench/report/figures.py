@@ -42,35 +42,40 @@ _JUDGES: Final = 3
 RULES: Final = "Rule score"
 
 Bin = tuple[str, Callable[[Line], bool]]
+_Scores = tuple[str, Callable[[Line], float | None]]
+"""What marks of a series are called, and the score of a prediction."""
 
 
 def plots(opened: Opened, lines: Sequence[Line]) -> list[Plot]:
-    """All plots that there are numbers for."""
-    results = opened.results
-    found = [_domains(opened)]
-    found += [_profile(opened, at, judge) for at, judge in enumerate(results.judges[:_JUDGES])]
+    """All plots that there are numbers for: a frame without a mark is none."""
     series = _series(opened)
-    found.append(
-        _trend(
-            "turns",
-            "Score by turn",
-            "How deep in its trajectory the predicted turn stands.",
-            "Turn",
-            lines,
-            _turn_bins(lines),
-            series,
-        )
-    )
-    found.append(
-        _trend(
-            "lengths", "Score by context length", "How long the prompt was.", "Prompt, thousands of characters", lines,
-            _length_bins(lines), series,
-        )
-    )  # fmt: skip
-    found.append(_distribution(lines, series))
+    scored = any(of(line) is not None for _, of in series for line in lines)
+    found = [_domains(opened)] if scored else []
+    for at, judge in enumerate(opened.results.judges[:_JUDGES]):
+        if judge.micro.scored:
+            found.append(_profile(opened, at, judge))
+    if scored:
+        found += _trends(lines, series)
+        found.append(_distribution(lines, series))
     found += _against(opened, lines)
     found += _costs(opened)
     return found
+
+
+def _trends(lines: Sequence[Line], series: Sequence[_Scores]) -> Iterator[Plot]:
+    yield _trend(
+        "turns",
+        "Score by turn",
+        "How deep in its trajectory the predicted turn stands.",
+        "Turn",
+        lines,
+        _turn_bins(lines),
+        series,
+    )
+    yield _trend(
+        "lengths", "Score by context length", "How long the prompt was.", "Prompt, thousands of characters", lines,
+        _length_bins(lines), series,
+    )  # fmt: skip
 
 
 def _headline(judge: JudgeResults) -> str:
@@ -142,7 +147,7 @@ def _profile(opened: Opened, at: int, judge: JudgeResults) -> Plot:
     )
 
 
-def _series(opened: Opened) -> list[tuple[str, Callable[[Line], float | None]]]:
+def _series(opened: Opened) -> list[_Scores]:
     """What a prediction's scores are, by judge and by rules."""
 
     def of_judge(at: int) -> Callable[[Line], float | None]:
@@ -176,7 +181,7 @@ def _trend(
     across: str,
     lines: Sequence[Line],
     bins: Sequence[Bin],
-    series: Sequence[tuple[str, Callable[[Line], float | None]]],
+    series: Sequence[_Scores],
 ) -> Plot:
     made = [
         Series(label, tuple(_mean(of, [line for line in lines if inside(line)]) for _, inside in bins))
@@ -201,9 +206,7 @@ def _place(score: float) -> int:
     return max(0, min(_BINS - 1, int(score * _BINS / 100)))
 
 
-def _distribution(
-    lines: Sequence[Line], series: Sequence[tuple[str, Callable[[Line], float | None]]]
-) -> Plot:
+def _distribution(lines: Sequence[Line], series: Sequence[_Scores]) -> Plot:
     made = []
     for label, of in series:
         counts = Counter(_place(score) for line in lines if (score := of(line)) is not None)

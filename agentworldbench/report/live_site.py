@@ -91,6 +91,13 @@ def served_site() -> Site:
     return site
 
 
+def _offer(scored: int | None, plots_alone: bool) -> str:
+    """What a first page that shows other numbers is told; None: there are none any more, or not yet."""
+    if scored is None:
+        return "The files of this run were exchanged: the scores here are not theirs."
+    return "The plots are ready." if plots_alone else f"Scores and plots of {scored:,} predictions are ready."
+
+
 class RunSite:
     """The pages of one run; `above` says whether a list of runs stands above them."""
 
@@ -133,20 +140,18 @@ class RunSite:
         if page and looks.samples is not None and (found := self._pages().ref_named(page)):
             made["sample"] = self.live.marks(*found)
         snapshot = looks.snapshot
-        scored = snapshot.predictions if snapshot else 0
+        scored = snapshot.predictions if snapshot else None
         plots_alone = snapshot is not None and snapshot.stored and looks.numbering == 1
         return Told(
             **{name: getattr(activity, name) for name in Activity.model_fields},
-            scored=scored,
+            scored=scored or 0,
             looked=self.live.looked,
             problem=looks.problem,
             waiting=self._waiting(activity),
             shown=shown_activity(activity),
             made=made,
             offers={
-                "overview": "The plots are ready."
-                if plots_alone
-                else f"Scores and plots of {scored:,} predictions are ready.",
+                "overview": _offer(scored, plots_alone),
                 "list": "There are newer answers than this list has.",
                 "sample": "There is a newer answer than this page has.",
             },
@@ -204,7 +209,7 @@ class RunSite:
         if numbers is None:
             return None
         count = sum(numbers.results.predictions.samples.values())
-        return overview(numbers, count, snapshot.plots if snapshot else ())
+        return overview(numbers, count, snapshot.plots if snapshot else None)
 
     def _summary(self) -> str | None:
         view = self._view()

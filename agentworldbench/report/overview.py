@@ -23,15 +23,15 @@ from agentworldbench.report.gather import Numbers
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval
-from agentworldbench.stats.results import JudgeResults, Scores
+from agentworldbench.stats.results import Reading, Scores
 
 NOT_THE_BENCHMARK: Final = (
     "the bundled set, not the benchmark; its numbers do not compare with published ones"
 )
 
 
-def overview(opened: Numbers, samples: int, drawn: Sequence[Plot]) -> Overview:
-    """The first page of a run of so many predictions."""
+def overview(opened: Numbers, samples: int, drawn: Sequence[Plot] | None) -> Overview:
+    """The first page of a run of so many predictions; None: its plots are still to be drawn."""
     results = opened.results
     first, *details = [*run_tables(results), *cost_tables(results)]
     return Overview(
@@ -40,7 +40,7 @@ def overview(opened: Numbers, samples: int, drawn: Sequence[Plot]) -> Overview:
         headlines=tuple(_headlines(opened)),
         warnings=results.warnings,
         facts=tuple(_facts(opened)),
-        plots=tuple(drawn),
+        plots=None if drawn is None else tuple(drawn),
         scores=(first,),
         details=tuple(details),
         samples=samples,
@@ -77,7 +77,9 @@ def _plain(text: str) -> str:
 
 def _headlines(opened: Numbers) -> Iterator[Headline]:
     for name, judge in zip(opened.judge_names, opened.results.judges, strict=True):
-        yield _of_judge(name, judge)
+        yield Headline(f"Judge {name}", *_of_reading(judge.headline, judge.judge.protocol))
+    if panel := opened.results.panel:
+        yield Headline("Panel", *_of_reading(panel.reading, panel.protocol, panel.rule))
     rules, policy = opened.results.rules, opened.results.policy
     score, skill = rules.macro[RULE_SCORE], getattr(rules.overall_skill, policy)
     value = getattr(score, policy)
@@ -90,24 +92,21 @@ def _headlines(opened: Numbers) -> Iterator[Headline]:
     )
 
 
-def _of_judge(name: str, judge: JudgeResults) -> Headline:
-    policy = PROTOCOLS[judge.judge.protocol].policy
-    macro: Scores = getattr(judge, f"macro_{policy}")
-    return Headline(
-        name=f"Judge {name}",
-        number=points(macro["total"]),
-        interval=_bounds(getattr(judge.macro_intervals, policy), 1),
-        rests_on=(
-            f"protocol {judge.judge.protocol}, macro, {policy}; {judge.micro.scored} of {judge.micro.samples} "
-            f"samples scored, coverage {percent(judge.micro.coverage)}"
-        ),
+def _of_reading(reading: Reading, protocol: str, rule: str = "") -> tuple[str, str, str]:
+    """Number, interval and what they rest on, of a judge or a panel."""
+    policy = PROTOCOLS[protocol].policy
+    macro: Scores = getattr(reading, f"macro_{policy}")
+    rests_on = (
+        f"{rule and rule + ', '}protocol {protocol}, macro, {policy}; {reading.micro.scored} of {reading.micro.samples} "
+        f"samples scored, coverage {percent(reading.micro.coverage)}"
     )
+    return points(macro["total"]), _bounds(getattr(reading.macro_intervals, policy), 1), rests_on
 
 
 def _bounds(interval: Interval | None, scale: float) -> str:
     if interval is None or interval.low is None or interval.high is None:
         return "no interval"
-    return f"95 %: {interval.low * scale:.1f} to {interval.high * scale:.1f}"
+    return f"95 %: {interval.low * scale:z.1f} to {interval.high * scale:z.1f}"
 
 
 def _facts(opened: Numbers) -> Iterator[tuple[str, str]]:

@@ -140,6 +140,9 @@ class Looks:
                 if key in self._metrics:
                     metrics.setdefault(key[0], []).append(self._metrics[key])
             results = results_of(store, run, samples, metrics, self._own)
+        if results is None and self.snapshot is not None:  # of files that stood here before
+            self.snapshot = None
+            self.numbering += 1
         if results is not None:
             opened = Opened(self.path, run, store, samples, self._metrics, results)
             drawn = plots(opened, [self.noted[key].line for key in _keys(samples, run)])
