@@ -103,7 +103,7 @@ def _unread(folder: Path, paths: Sequence[Path]) -> Iterator[Problem]:
     """Files that somebody may take for entries and that no table has."""
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() == ".json" and path not in paths:
-            message = "is read by nothing: the name of an entry ends in .json, in small letters"
+            message = f"{path}: is read by nothing; the name of an entry ends in .json, in small letters"
             yield Problem(file=str(path), field="", kind="schema", message=message)
 
 

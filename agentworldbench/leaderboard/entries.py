@@ -272,14 +272,19 @@ def partial(domains: Iterable[str]) -> tuple[str, ...]:
 
 
 def grouped(entries: Iterable[Entry]) -> list[tuple[Group, list[Entry]]]:
-    """Groups with their entries, best first, equal scores by name."""
+    """Groups with their entries, best first, equal scores by name. Of judge scores, and of rules, tables over the whole data
+    and all domains come first."""
     groups: dict[str, tuple[Group, list[Entry]]] = {}
     for entry in entries:
         groups.setdefault(entry.group.model_dump_json(), (entry.group, []))[1].append(entry)
     return [
         (group, sorted(some, key=lambda entry: (-entry.overall, entry.model, entry.slug)))
-        for group, some in sorted(groups.values(), key=lambda item: item[0].model_dump_json())
+        for group, some in sorted(groups.values(), key=lambda item: _place(item[0]))
     ]
+
+
+def _place(group: Group) -> tuple[str, bool, bool, str]:
+    return group.score, bool(group.departures), bool(group.domains), group.model_dump_json()
 
 
 def ranks(entries: list[Entry]) -> list[int | None]:
