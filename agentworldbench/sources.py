@@ -8,8 +8,10 @@ states it, and `check` compares it with the one that indexing the file has found
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -62,6 +64,28 @@ class Source:
                     "was changed; `awb data pull official-data` fetches the official files anew, others come back "
                     "when this file is removed"
                 )
+
+
+def misnamed(name: str, repository: str | None, revision: str | None, files: Mapping[str, str]) -> str | None:
+    """Why data cannot be what `name` calls them, by where they are said to come from and the SHA-256 of their files; None
+    where nothing speaks against it. What the official files hash to, only the hub knows: that they are not the bundled
+    ones is known here."""
+    if name != "official":
+        return None
+    if (repository, revision) != (OFFICIAL_REPOSITORY, OFFICIAL_REVISION):
+        return (
+            f"are called official, but come from {repository} at {revision}; official is {OFFICIAL_REPOSITORY} at "
+            f"{OFFICIAL_REVISION}"
+        )
+    bundled = next((domain for domain, sha256 in files.items() if sha256 in _mini_hashes()), None)
+    return bundled and f"are called official, but the file of {bundled} is that of the bundled data (mini)"
+
+
+@cache
+def _mini_hashes() -> frozenset[str]:
+    """SHA-256 of every file of the bundled data."""
+    paths = mini_folder().glob("*_test.jsonl")
+    return frozenset(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
 
 
 def resolve_source(

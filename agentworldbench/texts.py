@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -16,6 +17,15 @@ def digest(value: Any) -> str:
     """Hex SHA-256 of the canonical JSON (sorted keys, no blanks) of a JSON-like value."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return sha256_text(text)
+
+
+def moment(text: str) -> datetime | None:
+    """A stored time, UTC where it names no zone; None where it is none."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def scrub(text: str) -> str:

@@ -134,6 +134,17 @@ def test_any_other_field_of_the_group_makes_another_table(field: str) -> None:
     assert first.title != second.title
 
 
+def test_whole_data_and_all_domains_come_first() -> None:
+    named = {
+        "some": JUDGE | {"domains": ("mcp",), "data_sha256": "00"},
+        "all": JUDGE | {"data_sha256": "ff"},
+        "subset": JUDGE | {"selection": "a part", "data_sha256": "00"},
+        "rules": JUDGE | {"score": "rules"},
+    }
+    entries = [entry(name, group=group) for name, group in named.items()]
+    assert [some[0].model for _, some in grouped(entries)] == ["all", "some", "subset", "rules"]
+
+
 def test_no_reported_row_has_a_rank() -> None:
     for _, some in grouped(load_entries()):
         assert set(ranks(some)) == {None}

@@ -5,6 +5,7 @@ The good entries are generated (`helpers/board_entries.py`) and the bundled ones
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ import yaml
 
 from agentworldbench.leaderboard.build import README_FILE, SCHEMA_FILE, readme_text, schema_text
 from agentworldbench.leaderboard.check import check_entry, check_folder
-from agentworldbench.leaderboard.entries import Entry, entry_text, load_entries
-from agentworldbench.resources import asset
+from agentworldbench.leaderboard.entries import MOST_BYTES, Entry, entry_text, load_entries
+from agentworldbench.leaderboard.measured import renamed
+from agentworldbench.resources import asset, mini_folder
+from agentworldbench.texts import digest
 from tests.helpers.awb_command import HereAwb
-from tests.helpers.board_entries import board, measured
+from tests.helpers.board_entries import board, measured, predict_section
 
 CASES = yaml.safe_load((Path(__file__).parent / "cases" / "leaderboard" / "problems.yaml").read_text("utf-8"))
 REPORTED = next(one for one in load_entries() if one.slug == "reported-judge-glm-5-1")
@@ -143,6 +146,53 @@ def test_members_of_a_group_have_the_same_samples(tmp_path: Path) -> None:
     fewer = changed(measured(2), {"provenance.samples.mcp": 10})
     (problem,) = check_folder(saved(tmp_path / "entries", measured(1), fewer)).problems
     assert (problem.kind, problem.field) == ("group", "provenance.samples")
+
+
+def test_one_run_under_two_names(tmp_path: Path) -> None:
+    report = check_folder(saved(tmp_path / "entries", measured(1), renamed(measured(1), "Another")))
+    (problem,) = report.problems
+    assert (problem.kind, problem.field) == ("duplicate", "provenance")
+    assert "stands in this group already" in problem.message
+
+
+def test_one_bundle_of_two_runs(tmp_path: Path) -> None:
+    other = measured(2).model_copy(update={"bundle": measured(1).bundle})
+    (problem,) = check_folder(saved(tmp_path / "entries", measured(1), other)).problems
+    assert (problem.kind, problem.field) == ("duplicate", "bundle.sha256")
+    judged_twice = [measured(1), measured(1, "official").model_copy(update={"bundle": measured(1).bundle})]
+    assert check_folder(saved(tmp_path / "judges", *judged_twice)).ok
+
+
+def test_one_revision_has_one_set_of_files(tmp_path: Path) -> None:
+    files = predict_section("x").data.files | {"mcp": "00"}
+    other = changed(measured(2), {"provenance.predict.data.files": files, "group.data_sha256": digest(files)})
+    other = renamed(other, other.model)
+    (problem,) = check_folder(saved(tmp_path / "entries", measured(1), other)).problems
+    assert (problem.kind, problem.field) == ("group", "provenance.predict.data.files.mcp")
+
+
+def test_the_bundled_data_are_not_official(tmp_path: Path) -> None:
+    path = mini_folder() / "mcp_test.jsonl"
+    mini = hashlib.sha256(path.read_bytes()).hexdigest()
+    found = check_entry(changed(measured(1), {"provenance.predict.data.files.mcp": mini}))
+    assert "the file of mcp is that of the bundled data" in " ".join(one.message for one in found)
+
+
+def test_what_is_no_plain_file_is_not_opened(tmp_path: Path) -> None:
+    """A pull request can hold a link to anything, such as a device that never ends."""
+    folder = saved(tmp_path / "entries", measured(1))
+    one = folder / f"{measured(1).slug}.json"
+    (folder / "endless.json").symlink_to("/dev/zero")
+    (folder / "inside.json").symlink_to(one)
+    (folder / "folder.json").mkdir()
+    (folder / "large.json").write_bytes(b" " * (MOST_BYTES + 1))
+    (folder / "CAPITALS.JSON").write_bytes(one.read_bytes())
+    found = {Path(one.file).name: (one.kind, one.message) for one in check_folder(folder).problems}
+    assert {name: kind for name, (kind, _) in found.items()} == dict.fromkeys(
+        ("endless.json", "inside.json", "folder.json", "large.json", "CAPITALS.JSON"), "schema"
+    )
+    assert "an entry is a plain file" in found["endless.json"][1]
+    assert "read by nothing" in found["CAPITALS.JSON"][1]
 
 
 def test_no_folder(awb: HereAwb) -> None:

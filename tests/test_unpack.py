@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import os
 import stat
+import struct
 import zipfile
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +88,60 @@ def test_forged_archives_are_refused(honest: Prepared, tmp_path: Path, name: str
     refused = refusal(source, tmp_path / "target")
     assert refused.kind == case["kind"], refused
     assert case.get("says", "") in str(refused)
+
+
+def with_second_name(path: Path, honest: Path) -> None:
+    """An extra field under which Info-ZIP unpacks the file elsewhere."""
+    name = b"../../evil"
+    field = struct.pack("<HHBI", 0x7075, 5 + len(name), 1, zlib.crc32(b"NOTICE")) + name
+    with zipfile.ZipFile(path, "w") as archive:
+        for one in sorted(honest.iterdir()):
+            info = zipfile.ZipInfo(one.name)
+            info.extra = field if one.name == "NOTICE" else b""
+            archive.writestr(info, one.read_bytes())
+
+
+def with_notes(path: Path, honest: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for one in sorted(honest.iterdir()):
+            info = zipfile.ZipInfo(one.name)
+            info.comment = b"what no check reads"
+            archive.writestr(info, one.read_bytes())
+
+
+def with_padding(path: Path, honest: Path) -> None:
+    """More in the extra fields of the entries than times and owners take."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for one in sorted(honest.iterdir()):
+            info = zipfile.ZipInfo(one.name)
+            info.extra = struct.pack("<HH", 0xCAFE, 2000) + b"x" * 2000
+            archive.writestr(info, one.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda path, honest: path.write_bytes(path.read_bytes()[:-2] + b"\x04\x00note"), "hidden"),
+        (lambda path, honest: path.write_bytes(path.read_bytes() + b"more"), "hidden"),
+        (lambda path, honest: path.write_bytes(path.read_bytes() * 2), "hidden"),
+        (lambda path, honest: path.write_bytes(fewer(path.read_bytes())), "hidden"),
+        (with_notes, "hidden"),
+        (with_padding, "hidden"),
+        (with_second_name, "name"),
+    ],
+    ids=["comment", "behind", "twice", "count", "notes", "padding", "second name"],
+)
+def test_what_no_check_would_read_is_refused(
+    honest: Prepared, packed: Path, make: Callable[[Path, Path], Any], kind: str
+) -> None:
+    make(packed, honest.folder)
+    assert refusal(packed, packed.parent / "target").kind == kind
+
+
+def fewer(data: bytes) -> bytes:
+    """An archive whose end names two files."""
+    place = data.rindex(b"PK\x05\x06")
+    return data[: place + 8] + struct.pack("<HH", 2, 2) + data[place + 12 :]
 
 
 def forged(case: dict[str, Any], honest: Path, path: Path) -> Path:

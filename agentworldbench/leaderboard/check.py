@@ -15,10 +15,12 @@ from typing import Any, Final, Literal
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.build import README_FILE, readme_text
 from agentworldbench.leaderboard.consistency import EXACT, against_run
-from agentworldbench.leaderboard.entries import Entry, entry_paths, grouped, numbers_digest, read_entry
+from agentworldbench.leaderboard.entries import Entry, entry_paths, numbers_digest, read_entry
+from agentworldbench.leaderboard.together import together
 from agentworldbench.records import Record
 from agentworldbench.render.table import printable, unseen
 from agentworldbench.stats.intervals import Interval
+from agentworldbench.texts import moment
 
 VERIFY_AGAIN: Final = "`awb verify BUNDLE --entry FILE --verified-by NAME` verifies it again"
 ROUNDED: Final = 0.011
@@ -34,6 +36,7 @@ Kind = Literal[
     "missing",
     "readings",
     "group",
+    "time",
     "verification",
     "text",
     "duplicate",
@@ -78,19 +81,30 @@ def check_folder(folder: Path, readme: bool = True) -> CheckReport:
     paths = entry_paths(folder)
     for path in paths:
         try:
-            _refuse_repeated_keys(path)
             entry = read_entry(path)
+            _refuse_repeated_keys(path)
         except DataError as problem:
             problems.append(Problem(file=str(path), field="", kind="schema", message=str(problem)))
             continue
         entries.append(entry)
         problems += check_entry(entry, path)
-    problems += _together(entries, folder)
+    for entry, kind, field, message in together(entries):
+        file = str(folder / f"{entry.slug}.json")
+        problems.append(Problem(file=file, field=field, kind=kind, message=message))
+    problems += _unread(folder, paths)
     made = folder.parent / README_FILE
     if readme and made.is_file() and not problems and made.read_bytes() != readme_text(entries).encode():
         message = f"is not what the entries give; `awb leaderboard build {folder}` makes it anew"
         problems.append(Problem(file=str(made), field="", kind="stale", message=message))
     return CheckReport(folder=str(folder), entries=len(paths), problems=tuple(problems))
+
+
+def _unread(folder: Path, paths: Sequence[Path]) -> Iterator[Problem]:
+    """Files that somebody may take for entries and that no table has."""
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() == ".json" and path not in paths:
+            message = f"{path}: is read by nothing; the name of an entry ends in .json, in small letters"
+            yield Problem(file=str(path), field="", kind="schema", message=message)
 
 
 def check_entry(entry: Entry, path: Path | None = None) -> list[Problem]:
@@ -104,6 +118,7 @@ def check_entry(entry: Entry, path: Path | None = None) -> list[Problem]:
         _domains,
         _overall,
         _standing,
+        _times,
         _verification,
         against_run,
     )
@@ -250,6 +265,19 @@ def _standing(entry: Entry) -> Found:
         yield "missing", "judges", f"is empty in a {entry.status} entry of judge scores"
 
 
+def _times(entry: Entry) -> Found:
+    """Times that are none, or in the wrong order. What the time is now is not asked: an entry is right or wrong for good."""
+    run = entry.provenance
+    named = {} if run is None else {"provenance.begun": run.begun, "provenance.date": run.date}
+    if entry.verification is not None:
+        named["verification.date"] = entry.verification.date
+    for field, text in named.items():
+        if moment(text) is None:
+            yield "time", field, f"is {text}, which is no time"
+    if run is not None and run.begun > run.date:
+        yield "time", "provenance.begun", f"is {run.begun}, after the run was last worked on ({run.date})"
+
+
 def _verification(entry: Entry) -> Found:
     if entry.status != "verified":
         if entry.verification is not None:
@@ -274,34 +302,3 @@ def _verification(entry: Entry) -> Found:
     if found.audit is not None and found.audit.judge not in judges:
         told = f"is {found.audit.judge}, but the entry's judge is {' or '.join(judges) or 'nobody'}"
         yield "verification", "verification.audit.judge", told
-
-
-def _together(entries: Sequence[Entry], folder: Path) -> Iterator[Problem]:
-    """What is wrong only in company: a model twice in a group, and a group whose members differ in what it stands for."""
-    for _, some in grouped(entries):
-        first: dict[str, Entry] = {}
-        for entry in sorted(some, key=lambda one: one.slug):
-            file = str(folder / f"{entry.slug}.json")
-            if other := first.get(entry.model):
-                message = f"'{entry.model}' stands in this group already ({other.slug}.json); give one another name, or remove it"
-                yield Problem(file=file, field="model", kind="duplicate", message=message)
-            first.setdefault(entry.model, entry)
-        yield from _unlike(sorted(some, key=lambda one: one.slug), folder)
-
-
-def _unlike(entries: Sequence[Entry], folder: Path) -> Iterator[Problem]:
-    measured = [entry for entry in entries if entry.status != "reported"]
-    counts = [(entry, entry.provenance.samples) for entry in measured if entry.provenance]
-    for entry, samples in counts[1:]:
-        if samples != counts[0][1]:
-            message = f"are {samples}, but {counts[0][1]} in {counts[0][0].slug}.json of the same group"
-            file = str(folder / f"{entry.slug}.json")
-            yield Problem(file=file, field="provenance.samples", kind="group", message=message)
-    for entry in measured[1:]:
-        for field in ("policy", "parse"):
-            mine, theirs = getattr(entry, field), getattr(measured[0], field)
-            if mine != theirs:
-                message = f"is {mine}, but {theirs} in {measured[0].slug}.json of the same group"
-                yield Problem(
-                    file=str(folder / f"{entry.slug}.json"), field=field, kind="group", message=message
-                )

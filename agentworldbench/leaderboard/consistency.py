@@ -14,6 +14,7 @@ from typing import Final, Literal
 from agentworldbench.leaderboard.entries import Entry, partial
 from agentworldbench.leaderboard.measured import prompts_digest, slug_of
 from agentworldbench.protocol import PROTOCOLS
+from agentworldbench.sources import misnamed
 from agentworldbench.stats.results import Reading
 from agentworldbench.texts import digest
 
@@ -48,6 +49,9 @@ def _data(entry: Entry) -> Iterator[Contradiction]:
     for field, (mine, theirs) in stated.items():
         if mine != theirs:
             yield "group", f"group.{field}", f"is {mine}, but {theirs} by the run in provenance"
+    data = predict.data
+    if why := misnamed(data.name, data.repository, data.revision, data.files):
+        yield "group", "provenance.predict.data", why
 
 
 def _judge(entry: Entry) -> Iterator[Contradiction]:

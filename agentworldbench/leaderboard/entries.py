@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from collections.abc import Iterable
 from math import fsum
 from pathlib import Path
@@ -41,6 +42,8 @@ WHOLE: Final = "whole"
 SCHEMA_VERSION: Final = 2
 SAID: Final = frozenset({"status", "note", "source", "slug", "submitter", "bundle", "verification"})
 """Fields that people say or that follow from others; the rest comes from the results of a run, or is the name to show."""
+MOST_BYTES: Final = 4 << 20
+"""Size of the file of an entry; those of a run over seven domains have some 0.1 MB for each judge."""
 LINE: Final = 260
 """Characters up to which an object of an entry's file stands on one line: an interval does."""
 
@@ -188,10 +191,7 @@ def entry_paths(folder: Path | None = None) -> list[Path]:
 
 def read_entry(path: Path) -> Entry:
     """One entry. Raises DataError naming file, line and field, and what to do where that is known."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise DataError(f"{path}: cannot be read ({problem})") from problem
+    text = _text(path)
     try:
         entry = Entry.model_validate_json(text)
     except ValidationError as problem:
@@ -201,6 +201,19 @@ def read_entry(path: Path) -> Entry:
             f"{path}: slug '{entry.slug}' is not the file's name; rename the file to {entry.slug}.json"
         )
     return entry
+
+
+def _text(path: Path) -> str:
+    """What the file of an entry holds. A link is not followed: entries come from whoever opens a pull request."""
+    try:
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            raise DataError(f"{path}: a link, folder or device; an entry is a plain file")
+        if found.st_size > MOST_BYTES:
+            raise DataError(f"{path}: {found.st_size} bytes; an entry has at most {MOST_BYTES}")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise DataError(f"{path}: cannot be read ({problem})") from problem
 
 
 def numbers_digest(entry: Entry) -> str:
@@ -259,14 +272,19 @@ def partial(domains: Iterable[str]) -> tuple[str, ...]:
 
 
 def grouped(entries: Iterable[Entry]) -> list[tuple[Group, list[Entry]]]:
-    """Groups with their entries, best first, equal scores by name."""
+    """Groups with their entries, best first, equal scores by name. Of judge scores, and of rules, tables over the whole data
+    and all domains come first."""
     groups: dict[str, tuple[Group, list[Entry]]] = {}
     for entry in entries:
         groups.setdefault(entry.group.model_dump_json(), (entry.group, []))[1].append(entry)
     return [
         (group, sorted(some, key=lambda entry: (-entry.overall, entry.model, entry.slug)))
-        for group, some in sorted(groups.values(), key=lambda item: item[0].model_dump_json())
+        for group, some in sorted(groups.values(), key=lambda item: _place(item[0]))
     ]
+
+
+def _place(group: Group) -> tuple[str, bool, bool, str]:
+    return group.score, bool(group.departures), bool(group.domains), group.model_dump_json()
 
 
 def ranks(entries: list[Entry]) -> list[int | None]:

@@ -134,11 +134,10 @@ def make_manifest(
 ) -> Manifest:
     """The manifest of a run whose public files are `files`."""
     ids = sorted(sample_ids)
-    last = run.sessions[-1]
     return Manifest(
         created=created(run),
         submitter=submitter,
-        harness=Harness(version=last.harness, git_commit=last.git_commit, git_dirty=last.git_dirty),
+        harness=harness_of(run),
         model=results.model,
         protocol=run.protocol,
         data=run.predict.data,
@@ -159,6 +158,12 @@ def make_manifest(
 def created(run: RunRecord) -> str:
     """When the last session of a run began: the bundle's date, whenever it is made."""
     return max(session.started_at for session in run.sessions)
+
+
+def harness_of(run: RunRecord) -> Harness:
+    """What the last session of a run was carried out with."""
+    last = run.sessions[-1]
+    return Harness(version=last.harness, git_commit=last.git_commit, git_dirty=last.git_dirty)
 
 
 def claims_of(results: Results) -> tuple[Claim, ...]:

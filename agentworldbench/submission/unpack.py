@@ -3,7 +3,7 @@
 Nothing of the input decides where bytes go: only the names of `manifest.NAMES` are written, each once, as plain
 files, with as many bytes as the manifest states and with its SHA-256. What is refused is refused by a kind
 (`BundleError.kind`): traversal, absolute, name, folder, link, device, duplicate, case_collision, encrypted, compression,
-too_many_files, too_large, bomb, unlisted, missing, changed, damaged, version, manifest, not_a_bundle.
+too_many_files, too_large, bomb, hidden, unlisted, missing, changed, damaged, version, manifest, not_a_bundle.
 Sizes are checked before anything is inflated, and once more while it is.
 """
 
@@ -19,7 +19,7 @@ import tempfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,9 @@ _DRIVE: Final = re.compile(r"^[A-Za-z]:")
 _END: Final = struct.Struct("<4s4H2LH")
 """The record at the end of a zip file: signature, disks, entries here and in all, size and place of the list of
 entries, length of the comment [zip, APPNOTE 4.3.16]."""
+_UNICODE_PATH: Final = 0x7075
+BESIDE: Final = 512
+"""Bytes that the archive's own words on a file may take: two headers, its name twice, its times."""
 _FLAGS_ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 
 
@@ -119,10 +122,11 @@ def _from_zip(source: Path, target: Path, limits: Limits) -> Manifest:
     size = source.stat().st_size
     if size > limits.archive:
         raise BundleError("too_large", f"{source.name}: {size} bytes; at most {limits.archive} are read")
-    _check_end(source, size, limits)
+    count = _check_end(source, size, limits)
     try:
         with zipfile.ZipFile(source) as archive:
             infos = archive.infolist()
+            _check_gaps(source, infos, size, count)
             for info in infos:
                 _check_info(info)
             entries = [_Entry(info.orig_filename, info.file_size) for info in infos]
@@ -147,8 +151,9 @@ def _from_zip(source: Path, target: Path, limits: Limits) -> Manifest:
     return manifest
 
 
-def _check_end(source: Path, size: int, limits: Limits) -> None:
-    """Refuse what is no plain zip file, and a list of entries too long to be worth reading."""
+def _check_end(source: Path, size: int, limits: Limits) -> int:
+    """How many files the end of the archive names. Refuses what is no plain zip file, a list of entries too long to be
+    worth reading, and whatever stands before the first file or behind the list."""
     with source.open("rb") as file:
         start = file.read(4)
         file.seek(max(0, size - (1 << 16) - _END.size))
@@ -158,15 +163,36 @@ def _check_end(source: Path, size: int, limits: Limits) -> None:
         raise BundleError(
             "not_a_bundle", f"{source.name}: not a zip file as `awb submit` writes, or cut off at its end"
         )
-    _, _, _, _, count, length, _, _ = _END.unpack_from(tail, place)
+    _, _, _, _, count, length, start_of_list, comment = _END.unpack_from(tail, place)
     # Files of this size need no zip64, whose second list of entries would go unseen here.
     zip64 = tail[max(0, place - 20) : place].startswith(b"PK\x06\x07")
     if zip64 or count > limits.entries or length > 1 << 16:
         raise BundleError("too_many_files", f"{source.name}: more files than a bundle has")
+    # What stands elsewhere in the file no check would read, and other programs might.
+    here = size - len(tail) + place
+    if comment or size != here + _END.size or here != start_of_list + length:
+        told = "has a comment, or bytes in front of its files or behind them"
+        raise BundleError("hidden", f"{source.name}: {told}")
+    return int(count)
+
+
+def _check_gaps(source: Path, infos: Sequence[zipfile.ZipInfo], size: int, count: int) -> None:
+    """Refuse an archive with more in it than its files: notes of a file, or bytes between two of them."""
+    if len(infos) != count:
+        raise BundleError("hidden", f"{source.name}: {len(infos)} files, where its end says {count}")
+    beside = size - sum(info.compress_size for info in infos)
+    if beside > BESIDE * (len(infos) + 1):
+        raise BundleError("hidden", f"{source.name}: {beside} bytes beside those of its files")
 
 
 def _check_info(info: zipfile.ZipInfo) -> None:
     _check_type(info.orig_filename, info.external_attr >> 16)
+    if info.comment:
+        raise BundleError("hidden", f"'{info.orig_filename}': has a comment, which no check reads")
+    if _second_name(info.extra):
+        raise BundleError(
+            "name", f"'{info.orig_filename}': has a second name, which other programs unpack it under"
+        )
     if info.flag_bits & _FLAGS_ENCRYPTED:
         raise BundleError("encrypted", f"'{info.orig_filename}': encrypted")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -174,6 +200,16 @@ def _check_info(info: zipfile.ZipInfo) -> None:
             "compression",
             f"'{info.orig_filename}': compressed by method {info.compress_type}; only deflate is read",
         )
+
+
+def _second_name(extra: bytes) -> bool:
+    """Whether an entry's extra fields hold a name: programs that know the field write the file there."""
+    while len(extra) >= 4:
+        kind, length = struct.unpack_from("<HH", extra)
+        if kind == _UNICODE_PATH:
+            return True
+        extra = extra[4 + length :]
+    return False
 
 
 def _check_type(name: str, mode: int) -> None:

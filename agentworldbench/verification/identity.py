@@ -132,7 +132,9 @@ def _mismatches(
                 "judge prompts", "refused", OTHER_PROMPTS, f"{record.model}: {_names(shared, record.prompts)}"
             )
         )
-    for domain, sha256 in systems.items():
+    # A prompt for a domain that the run does not have makes another judge of it all the same: its digest is another.
+    unused = {domain: None for domain in record.system_prompts if domain not in material.record.predict.tasks}
+    for domain, sha256 in (systems | unused).items():
         if record.system_prompts.get(domain) != sha256:
             hits.append(
                 Hit("judge prompts", "refused", OTHER_PROMPTS, f"{record.model}: system prompt of {domain}")

@@ -15,7 +15,8 @@ from agentworldbench.errors import AwbError
 from agentworldbench.prompts import reference_observation
 from agentworldbench.records import Record
 from agentworldbench.render.conflicts import CANARY
-from agentworldbench.submission.manifest import NAMES, REFERENCES, Manifest, claims_of
+from agentworldbench.render.table import unseen
+from agentworldbench.submission.manifest import NAMES, REFERENCES, Manifest, claims_of, created, harness_of
 from agentworldbench.submission.public import environment_of
 from agentworldbench.submission.secret_scan import EMAIL, scan
 from agentworldbench.submission.secret_scan import Finding as Found
@@ -25,6 +26,7 @@ from agentworldbench.verification.material import Material
 from agentworldbench.verification.recompute import differences
 
 OTHER_CLAIM: Final = "the manifest claims something else than the bundle's files hold"
+HIDDEN: Final = "who submits is told with characters that nobody sees"
 OTHER_SESSIONS: Final = "environment.json is not what the sessions of run.json say"
 NO_CANARY: Final = "the notice has lost its canary line, by which these texts are kept out of training sets"
 OTHER_REFERENCES: Final = "references that are not those of the data"
@@ -46,6 +48,11 @@ def check_manifest(manifest: Manifest, material: Material) -> Iterator[Hit]:
         "epochs": (manifest.epochs, record.epochs),
         "tasks": (manifest.tasks, record.predict.tasks),
     }
+    if record.sessions:
+        pairs |= {
+            "created": (manifest.created, created(record)),
+            "harness": (manifest.harness, harness_of(record)),
+        }
     if results is not None:
         pairs["claims"] = (list(manifest.claims), list(claims_of(results)))
         named = {"digest", "model", "protocol", "prompts", "system_prompts"}
@@ -60,6 +67,7 @@ def check_manifest(manifest: Manifest, material: Material) -> Iterator[Hit]:
     for name, (before, now) in pairs.items():
         for place, one, other in differences(_plain(before), _plain(now), name):
             yield Hit("manifest", "refused", OTHER_CLAIM, f"{place} is {one}, should be {other}")
+    yield from _submitter(manifest)
     notice = (material.path / "NOTICE").read_text(encoding="utf-8", errors="replace")
     if CANARY not in notice.splitlines():
         yield Hit("manifest", "refused", NO_CANARY, "NOTICE")
@@ -70,6 +78,13 @@ def check_manifest(manifest: Manifest, material: Material) -> Iterator[Hit]:
     for place, one, other in differences(environment, environment_of(record), "environment.json"):
         yield Hit("manifest", "refused", OTHER_SESSIONS, f"{place} is {one}, should be {other}")
     yield from _references(material)
+
+
+def _submitter(manifest: Manifest) -> Iterator[Hit]:
+    said = {} if manifest.submitter is None else manifest.submitter.model_dump()
+    for name, text in said.items():
+        if text is not None and (char := unseen(text)):
+            yield Hit("manifest", "refused", HIDDEN, f"submitter.{name}: {char}")
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import Prediction, Sample, SampleRef, Verdict
 from agentworldbench.run import Run, load_run
 from agentworldbench.run_record import JudgeRecord, RunRecord
-from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION
+from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, misnamed
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, open_store
 from agentworldbench.task import Task, is_bundled, load_tasks
@@ -176,7 +176,10 @@ def _samples(
     hits: list[Hit],
     unchecked: list[Unchecked],
 ) -> Samples | None:
-    name, files = record.predict.data.name, record.predict.data.files
+    claimed_data = record.predict.data
+    name, files = claimed_data.name, claimed_data.files
+    if why := misnamed(name, claimed_data.repository, claimed_data.revision, files):
+        hits.append(Hit("data", "refused", "the data are not what they are called", f"they {why}"))
     place = data or _place_of(record, tasks)
     if place is None:
         what = "`awb data pull official-data` fetches them" if name == "official" else "name them with --data"

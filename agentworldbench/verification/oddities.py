@@ -8,11 +8,12 @@ clock was set trigger these too.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from agentworldbench.engine.fitting import CHARACTERS
 from agentworldbench.records import Prediction, Verdict
+from agentworldbench.texts import moment
 from agentworldbench.verification.findings import Hit
 from agentworldbench.verification.material import Case, Material
 
@@ -26,7 +27,34 @@ TOO_SHORT: Final = "a prompt of fewer tokens than its text can have"
 EARLY: Final = "an answer begun before its run"
 BEFORE: Final = "a verdict begun before its prediction"
 BELOW_ZERO: Final = "tokens, USD or seconds below zero"
+TO_COME: Final = "a run of a time that is still to come"
+EARLY_SESSION: Final = "a session begun before its run"
+NO_SESSION: Final = "a run that was made when none of its sessions began"
+AHEAD: Final = timedelta(days=1)
+"""How far clocks may differ."""
 NO_START: Final = "a time that cannot be read"
+
+
+def check_times(material: Material) -> Iterator[Hit]:
+    """The times of the run as a whole. One that is none is refused: nothing could be held against it."""
+    record, latest = material.record, datetime.now(UTC) + AHEAD
+    begun = moment(record.created_at)
+    named = {"created_at": record.created_at}
+    named |= {f"sessions[{number}]": one.started_at for number, one in enumerate(record.sessions)}
+    for name, text in named.items():
+        at = moment(text)
+        if at is None:
+            yield Hit(CHECK, "refused", NO_START, f"run.json: {name} is {text}")
+        elif at > latest:
+            yield Hit(CHECK, "warning", TO_COME, f"run.json: {name} is {text}")
+        elif begun is not None and at < begun:
+            yield Hit(CHECK, "warning", EARLY_SESSION, f"run.json: {name} is {text}")
+    if (
+        record.sessions
+        and begun is not None
+        and not any(moment(one.started_at) == begun for one in record.sessions)
+    ):
+        yield Hit(CHECK, "warning", NO_SESSION, f"run.json: created_at is {record.created_at}")
 
 
 def check_case(case: Case, material: Material) -> Iterator[Hit]:
@@ -77,12 +105,3 @@ def _about(record: Prediction | Verdict, text: str, where: str) -> Iterator[Hit]
         yield Hit(CHECK, "warning", TOO_FAST, where)
     if made is not None and len(text) > CHARACTERS * max(made, 1):
         yield Hit(CHECK, "warning", TOO_LONG, where)
-
-
-def moment(text: str) -> datetime | None:
-    """A stored time; None where it is none."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

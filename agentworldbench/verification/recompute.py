@@ -20,7 +20,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agentworldbench.errors import DataError
-from agentworldbench.leaderboard.entries import SAID, Entry
+from agentworldbench.leaderboard.entries import SAID, read_entry
 from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.outcome import Scoring, make_results
 from agentworldbench.panels import panel_results
@@ -153,11 +153,9 @@ def check_entry(path: Path, results: Results, run: RunRecord, sha256: str | None
     Raises DataError when it is no entry.
     """
     try:
-        entry = Entry.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as problem:
-        raise DataError(
-            f"--entry {path}: not a leaderboard entry ({str(problem).splitlines()[0]})"
-        ) from problem
+        entry = read_entry(path)
+    except DataError as problem:
+        raise DataError(f"--entry {problem}") from problem
     if sha256 is not None and entry.bundle is not None and entry.bundle.sha256 != sha256:
         message = "the entry names another bundle"
         yield Hit("entry", "refused", message, f"{path.name}: {entry.bundle.sha256}, should be {sha256}")

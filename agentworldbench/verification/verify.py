@@ -138,6 +138,7 @@ def checked(
     judges, hits, unchecked = check_judges(material)
     hits += [*material.hits, *check_tasks(material), *check_served(material)]
     hits += [*completeness.check_selection(material), *completeness.check_journals(material)]
+    hits += oddities.check_times(material)
     unchecked = [*material.unchecked, *unchecked]
     if manifest is not None:
         hits += manifest_claims.check_manifest(manifest, material)

@@ -15,6 +15,7 @@ from agentworldbench.leaderboard.provenance import Bundle, Costs, EntryJudge, Pr
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import DIMENSIONS, OFFICIAL_DOMAINS, Usage
 from agentworldbench.run_record import DataSection, JudgeRecord, PredictSection
+from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval, Intervals
 from agentworldbench.stats.results import Block, Reading, Scores
@@ -58,8 +59,8 @@ def predict_section(model: str) -> PredictSection:
     return PredictSection(
         data=DataSection(
             name="official",
-            repository="Qwen/AgentWorldBench",
-            revision=sha256_text("revision")[:40],
+            repository=OFFICIAL_REPOSITORY,
+            revision=OFFICIAL_REVISION,
             files={domain: sha256_text(domain) for domain in OFFICIAL_DOMAINS},
         ),
         tasks={domain: sha256_text(f"task {domain}")[:16] for domain in OFFICIAL_DOMAINS},
