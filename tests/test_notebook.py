@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import agentworldbench
 from agentworldbench import compare_runs, evaluate, load_run, score_run
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.thread import run_in_thread
@@ -109,6 +110,11 @@ def test_a_comparison_is_its_tables(runs: dict[str, Run]) -> None:
     found = check_harmless(compare_runs(runs["copy-last"].path, runs["empty"].path)._repr_html_())
     assert "B − A by rules" in found.text
     assert "baseline/empty" in found.text
+
+
+def test_a_notebook_completes_what_is_imported_on_first_use() -> None:
+    assert {"evaluate", "compare_runs", "rank_runs", "Run"} <= set(dir(agentworldbench))
+    assert all(hasattr(agentworldbench, name) for name in dir(agentworldbench))
 
 
 # --- progress below a cell --------------------------------------------------------------------

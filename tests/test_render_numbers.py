@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentworldbench.render.numbers import PLUS_MINUS, interval_notes, score_cell, share_cell
+from agentworldbench.render.table import points, share
 from agentworldbench.stats.intervals import NONE_FOR, Flag, Interval
 
 
@@ -52,6 +53,12 @@ def test_no_width_is_shown_as_0(value: float, half: float) -> None:
     assert float(found[2]) > 0
     assert float(found[2]) == pytest.approx(half, rel=0.55, abs=0.05)
     assert float(found[1]) == pytest.approx(value, abs=0.06)
+
+
+def test_nothing_is_less_than_0_after_rounding() -> None:
+    assert score_cell(-1e-15, interval(1.0)) == "0.0 ± 1.0"
+    assert score_cell(-1e-15, interval(None)) == "0.0 ± –"
+    assert (points(-0.001), share(-1e-9)) == ("0.00", "0.000")
 
 
 def test_notes_say_where_an_interval_is_missing_or_weak() -> None:

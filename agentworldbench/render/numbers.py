@@ -51,11 +51,11 @@ def share_cell(value: float | None, interval: Interval | None, decimals: int = 3
 
 def _cell(value: float, interval: Interval, scale: float, decimals: int) -> str:
     if interval.half is None:
-        return f"{value:.{decimals}f} ± {DASH}"
+        return f"{value:z.{decimals}f} ± {DASH}"
     half = interval.half * scale
     if half < 0.5 * 10**-decimals:
         decimals = -floor(log10(half))
-    return f"{value:.{decimals}f} ± {half:.{decimals}f}"
+    return f"{value:z.{decimals}f} ± {half:.{decimals}f}"
 
 
 def interval_notes(shown: Sequence[tuple[str, Interval | None]]) -> tuple[str, ...]:
