@@ -212,6 +212,18 @@ def test_millions_of_tokens_are_told_as_such(at: list[float]) -> None:
     assert "43.3M tokens in, 9999k out" in status(progress)
 
 
+def test_while_results_are_made_of_metrics_nothing_is_said_to_be_too_early(at: list[float]) -> None:
+    progress = Progress()
+    assert live_lines(progress) == ["  time         0 s"]
+    progress.scoring(0, 8)
+    assert live_lines(progress)[-1].endswith("too early to say how long it takes")
+    progress.scoring(8, 8)
+    at[0] += 3
+    bar, time = live_lines(progress)
+    assert re.fullmatch(r"  metrics      █{24}  8/8  100 %", bar)
+    assert time == "  time         3 s"
+
+
 def test_before_the_endpoints_have_answered_no_bar_is_full(at: list[float]) -> None:
     progress = Progress()
     progress.begin(5, 5)

@@ -113,7 +113,7 @@ def _bars(progress: Progress, room: Room) -> list[str]:
         _bar(name, stage.finished, stage.total, room.columns, _pace(stage) if stage.left else "")
         for name, stage in stages
     ]
-    if progress.is_scoring:
+    if progress.scored[1]:
         lines.append(_bar("metrics", *progress.scored, room.columns))
     return lines
 
@@ -199,7 +199,7 @@ def _fact(label: str, told: str, room: Room) -> list[str]:
 def time_text(progress: Progress) -> str:
     """Time since the beginning, and how much is left where that is known."""
     left = progress.seconds_left
-    if left is None:
+    if left is None and (progress.begun or progress.is_scoring):
         return f"{duration(progress.elapsed)}; too early to say how long it takes"
     return duration(progress.elapsed) + (f", about {duration(left)} left" if left else "")
 
