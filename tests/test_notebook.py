@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import agentworldbench
-from agentworldbench import compare_runs, evaluate, load_run, score_run
+from agentworldbench import compare_runs, evaluate, load_run, rank_runs, score_run
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.notebook import SECONDS, CellProgress
@@ -104,6 +104,13 @@ def test_a_run_without_results_says_so(runs: dict[str, Run]) -> None:
     text = Tags(Run(run.path, run.record, None, stopped="budget <reached>")._repr_html_()).text
     assert "No results yet" in text
     assert "Stopped: budget <reached>" in text
+
+
+def test_paths_may_be_texts(runs: dict[str, Run]) -> None:
+    paths = [run.path for run in runs.values()]
+    assert compare_runs(*map(str, paths)) == compare_runs(*paths)
+    assert rank_runs(list(map(str, paths))) == rank_runs(paths)
+    assert score_run(str(paths[0])).path == load_run(str(paths[0])).path == paths[0]
 
 
 def test_a_comparison_is_its_tables(runs: dict[str, Run]) -> None:
