@@ -26,6 +26,12 @@ _MODULES = {
 }
 
 
+def __dir__() -> list[str]:
+    return (
+        __all__  # what a notebook completes: names that are imported on first use stand in no namespace yet
+    )
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(f"agentworldbench.{_MODULES[name]}"), name)

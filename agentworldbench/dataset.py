@@ -49,7 +49,8 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _row_id(value: Any) -> Any:
+def row_id(value: Any) -> Any:
+    """An id as it stands in a file: 1 and "1" differ. Raises ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise ValueError("expected an integer or a string")
     return value
@@ -61,7 +62,7 @@ class Row(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     task: StrictStr
-    id: Annotated[RowId, PlainValidator(_row_id)]
+    id: Annotated[RowId, PlainValidator(row_id)]
     prompt: list[StrictStr]
     response: list[StrictStr]
     current_prompt: StrictStr

@@ -10,7 +10,6 @@ bundles of the environment count.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from urllib.parse import urljoin, urlsplit
 
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.network import proxy_for, trusted_certificates
+from agentworldbench.texts import sha256_file
 from agentworldbench.version import __version__
 
 if TYPE_CHECKING:
@@ -119,14 +119,14 @@ def download(
     part = target.with_name(f"{target.name}.part")
     target.parent.mkdir(parents=True, exist_ok=True)
     pieced = part.exists()
-    found = _sha256(part) if pieced else ""
+    found = sha256_file(part) if pieced else ""
     if found != sha256:
         pieced |= _receive(client, url, part, size, wait) > 1
-        found = _sha256(part)
+        found = sha256_file(part)
     if found != sha256 and pieced:  # the pieces may be of two files: once more, from the beginning
         part.unlink()
         _receive(client, url, part, size, wait)
-        found = _sha256(part)
+        found = sha256_file(part)
     if found != sha256:
         length = part.stat().st_size
         part.unlink()
@@ -230,8 +230,3 @@ def _check_status(response: httpx.Response, url: str) -> None:
 
 def _continues(response: httpx.Response, kept: int) -> bool:
     return str(response.headers.get("Content-Range", "")).replace(" ", "").startswith(f"bytes{kept}-")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -112,7 +112,7 @@ def plain_name(name: str) -> str:
 
 
 def dollars(amount: float) -> str:
-    """An amount in USD: cents, or what can be seen of less than one."""
+    """An amount in USD: to the cent, or two digits of what is less than ten cents."""
     if not amount or abs(amount) >= 0.1:
         return f"{amount:.2f}"
-    return f"{amount:.2g}" if abs(amount) >= 0.0001 else f"{amount:.1e}"
+    return f"{amount:#.2g}" if abs(amount) >= 0.0001 else f"{amount:.1e}"

@@ -10,7 +10,6 @@ at a time, another one says that it waits.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -50,6 +49,7 @@ from agentworldbench.official_files import (
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, resolve_source
 from agentworldbench.task import load_tasks
+from agentworldbench.texts import sha256_file
 
 BASE_VARIABLE: Final = "AWB_OFFICIAL_PROMPTS_URL"
 """Names a mirror: the address of the repository's files at the pinned commit, without the files' paths."""
@@ -276,7 +276,7 @@ def _pull_file(domain: str, tell: Tell, wait: Wait) -> PulledFile:
     while True:
         path = resolve_source("official", (domain,), announce=announce).files[domain]
         known = _known(path, name, tell, wait)
-        found = _sha256(path)
+        found = data_sha256(path)
         if known is None or known.sha256 == found:
             state: Literal["fetched", "already there"] = "already there" if there and not again else "fetched"
             checked = known is not None and known.by_hub
@@ -308,10 +308,10 @@ def _known(path: Path, name: str, tell: Tell, wait: Wait) -> KnownHash | None:
     return known
 
 
-def _sha256(path: Path) -> str:
+def data_sha256(path: Path) -> str:
+    """Hex SHA-256 of a file. Raises DataError when it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_file(path)
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror})") from problem
 

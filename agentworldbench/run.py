@@ -210,7 +210,7 @@ def judge_run(path: Path, config: RunConfig, watch: Watcher | None = None, data:
 
 
 def score_run(
-    path: Path,
+    path: str | Path,
     data: str | None = None,
     *,
     allow_code: bool = False,
@@ -224,7 +224,7 @@ def score_run(
     `allow_code` lets metrics run that stand beside task files; `processes` None means as many as pay. `panel` and
     `min_judges` are those of `RunConfig`; the run remembers them. Raises ConfigError where its judges are no panel.
     """
-    open_store(path)
+    path = open_store(Path(path)).path
     asked = make_config({"panel": panel, "min_judges": min_judges})
     with watching(watch) as (told, _), locked_store(path) as store:
         scoring = Scoring(allow_code, processes, Progress(told).scoring)

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from agentworldbench import compare_runs, evaluate, load_run, score_run
+import agentworldbench
+from agentworldbench import compare_runs, evaluate, load_run, rank_runs, score_run
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.notebook import SECONDS, CellProgress
@@ -105,10 +106,22 @@ def test_a_run_without_results_says_so(runs: dict[str, Run]) -> None:
     assert "Stopped: budget <reached>" in text
 
 
+def test_paths_may_be_texts(runs: dict[str, Run]) -> None:
+    paths = [run.path for run in runs.values()]
+    assert compare_runs(*map(str, paths)) == compare_runs(*paths)
+    assert rank_runs(list(map(str, paths))) == rank_runs(paths)
+    assert score_run(str(paths[0])).path == load_run(str(paths[0])).path == paths[0]
+
+
 def test_a_comparison_is_its_tables(runs: dict[str, Run]) -> None:
     found = check_harmless(compare_runs(runs["copy-last"].path, runs["empty"].path)._repr_html_())
     assert "B − A by rules" in found.text
     assert "baseline/empty" in found.text
+
+
+def test_a_notebook_completes_what_is_imported_on_first_use() -> None:
+    assert {"evaluate", "compare_runs", "rank_runs", "Run"} <= set(dir(agentworldbench))
+    assert all(hasattr(agentworldbench, name) for name in dir(agentworldbench))
 
 
 # --- progress below a cell --------------------------------------------------------------------

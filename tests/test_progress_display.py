@@ -190,6 +190,40 @@ def test_domains_that_do_not_fit_are_left_out_and_wide_letters_are_measured(at: 
     assert [cell_len(line) for line in (head, counts)] == [cell_len(counts)] * 2
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+@pytest.mark.parametrize(
+    "message", ["模型错误" * 60, "\N{FAMILY}é " * 60, "e" + "\N{COMBINING ACUTE ACCENT}" * 200, "x" * 500]
+)
+def test_no_line_is_wider_than_it_looks_whatever_a_server_says(
+    message: str, width: int, encoding: str, at: list[float]
+) -> None:
+    progress = busy(at)
+    with progress.waiting(Failure(kind=FailureKind.TIMEOUT, message=message), 7.0):
+        lines = live_lines(progress, width, 60, encoding)
+    assert max(map(cell_len, lines)) <= max(20, min(width - 1, 79))
+    assert all(line.encode(encoding) for line in lines), "so that nothing is spelled after it was measured"
+    assert width < 40 or any("last failed" in line for line in lines)
+
+
+def test_millions_of_tokens_are_told_as_such(at: list[float]) -> None:
+    progress = begun(1, 0)
+    progress.predictions.usage = Usage(prompt_tokens=43_260_000, completion_tokens=9_999_400)
+    assert "43.3M tokens in, 9999k out" in status(progress)
+
+
+def test_while_results_are_made_of_metrics_nothing_is_said_to_be_too_early(at: list[float]) -> None:
+    progress = Progress()
+    assert live_lines(progress) == ["  time         0 s"]
+    progress.scoring(0, 8)
+    assert live_lines(progress)[-1].endswith("too early to say how long it takes")
+    progress.scoring(8, 8)
+    at[0] += 3
+    bar, time = live_lines(progress)
+    assert re.fullmatch(r"  metrics      █{24}  8/8  100 %", bar)
+    assert time == "  time         3 s"
+
+
 def test_before_the_endpoints_have_answered_no_bar_is_full(at: list[float]) -> None:
     progress = Progress()
     progress.begin(5, 5)

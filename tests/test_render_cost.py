@@ -87,12 +87,12 @@ def test_the_tables_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert run.results is not None
     predictions, verdicts = cost_tables(run.results)
     assert predictions.title == "Cost of predictions by openai-api/world"
-    one = ("5", "5,000", "2,500", "500", "300", "0.045", "0.02", "0")
+    one = ("5", "5,000", "2,500", "500", "300", "0.045", "0.020", "0")
     assert predictions.rows[:2] == (("SWE", *one), ("OS", *one))
-    assert predictions.rows[2] == ("All", "10", "10,000", "5,000", "1,000", "600", "0.09", "0.04", "0")
+    assert predictions.rows[2] == ("All", "10", "10,000", "5,000", "1,000", "600", "0.090", "0.040", "0")
     assert verdicts.title == "Cost of verdicts by openai-api/judge"
     assert verdicts.rows[2][-3:] == (DASH, DASH, "10"), "no price is known for the judge"
-    assert "All stages together: at least 0.09 USD." in verdicts.notes
+    assert "All stages together: at least 0.090 USD." in verdicts.notes
     assert any("10 records have a part whose cost is unknown" in note for note in verdicts.notes)
     again = score_run(run.path).results
     assert again is not None
@@ -120,6 +120,7 @@ def test_an_estimate_without_price_shows_dashes() -> None:
         (12.345, "12.35"),
         (0.1, "0.10"),
         (0.0123, "0.012"),
+        (0.02, "0.020"),
         (0.00001234, "1.2e-05"),
         (1234.5, "1234.50"),
     ],

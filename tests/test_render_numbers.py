@@ -61,6 +61,12 @@ def test_no_width_is_shown_as_0(value: float, half: float) -> None:
     assert float(found[1]) == pytest.approx(value, abs=0.06)
 
 
+def test_nothing_is_less_than_0_after_rounding() -> None:
+    assert score_cell(-1e-15, interval(1.0)) == "0.0 ± 1.0"
+    assert score_cell(-1e-15, interval(None)) == "0.0 ± –"
+    assert (points(-0.001), share(-1e-9)) == ("0.00", "0.000")
+
+
 def test_notes_say_where_an_interval_is_missing_or_weak() -> None:
     shown = [
         ("MCP", interval(1.0)),

@@ -75,6 +75,34 @@ def read_until(terminal: int, wanted: bytes) -> bytes:
 
 
 @pytest.mark.slow
+def test_a_block_is_drawn_over_itself_on_a_terminal_without_the_letters_of_a_message(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, SIZE)
+    broken = Reply(status=500, error={"message": "模型错误" * 60})
+    with ScriptedServer(lambda call: broken) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agentworldbench", *words(server)],
+            cwd=tmp_path,
+            env=clean_environment({"TERM": "xterm", "NO_COLOR": "1", "CI": "", "PYTHONIOENCODING": "ascii"}),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        try:
+            read_until(ours, b"last failed")
+            drawn = read_until(ours, HIDDEN[:2] + b"1A") + read_until(ours, b"  time")
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn.decode("ascii")).splitlines()
+    assert any("u6a21" in line for line in lines)
+    assert max(map(len, lines)) <= 79
+
+
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_clean_terminal(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, SIZE)

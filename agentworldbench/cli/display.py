@@ -24,6 +24,8 @@ LONGEST_SECONDS: Final = 300.0
 GROWTH: Final = 0.05
 """Between two lines of a log: 10 seconds, 5 % of the time that the run has taken, 5 minutes at most."""
 TICK: Final = 1.0
+REDRAWN: Final = 0.25
+"""Seconds between two drawings of a block."""
 _CANNOT_REDRAW: Final = frozenset({"", "dumb", "unknown"})
 
 
@@ -117,31 +119,45 @@ def _live() -> Iterator[Watcher]:
     from rich.live import Live
     from rich.text import Text
 
-    from agentworldbench.render.encoding import in_encoding
-
     latest: list[Progress] = []
     told: list[str] = []
     console = Console(stderr=True)
-
-    def shown(line: str) -> Text:
-        return Text(in_encoding(line, sys.stderr.encoding))
+    encoding = sys.stderr.encoding  # of the stream itself: what stands in its place meanwhile has none
+    drawing = (
+        threading.Lock()
+    )  # lines said while the block is drawn would be drawn over, or leave parts of it
+    ended = threading.Event()
 
     def block() -> Text:
-        lines = live_lines(latest[0], *console.size) if latest else ["starting …"]
-        return shown("\n".join(lines))
+        lines = live_lines(latest[0], *console.size, encoding) if latest else ["starting ..."]
+        return Text("\n".join(lines))
+
+    def draw() -> None:
+        while not ended.wait(REDRAWN):
+            with drawing:
+                live.refresh()
 
     def watch(progress: Progress) -> None:
-        if not latest:
-            if progress.begun:
-                say(opening(progress))
-            latest.append(progress)
-            told.extend(progress.notices)
-        for line in new_notices(progress, told):
-            say(line)
+        if latest and len(told) == len(progress.notices):
+            return  # without the lock: a terminal that takes nothing (Ctrl-S) stops no request
+        with drawing:
+            if not latest:
+                if progress.begun:
+                    say(opening(progress))
+                latest.append(progress)
+                told.extend(progress.notices)
+            for line in new_notices(progress, told):
+                say(line)
 
+    thread = threading.Thread(target=draw, name="awb-display", daemon=True)
     try:
-        with Live(get_renderable=block, console=console, refresh_per_second=4, transient=True):
-            yield watch
+        with Live(get_renderable=block, console=console, auto_refresh=False, transient=True) as live:
+            thread.start()
+            try:
+                yield watch
+            finally:
+                ended.set()
+                thread.join()
     finally:
         if latest and has_counts(latest[0]):
             say(status(latest[0]))

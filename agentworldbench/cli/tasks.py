@@ -34,7 +34,11 @@ def list_tasks(names: Annotated[list[str] | None, _Names] = None) -> None:
     ]
     columns = ("Domain", "Version", "Observation", "Primary metrics", "What it is")
     left = ("Domain", "Observation", "Primary metrics", "What it is")
-    print_tables([Table("Tasks", columns, tuple(rows), left, fold=left[2:])])
+    notes = (
+        "Observation: a stream is what came of an action, a snapshot the state of the whole screen after it. Primary "
+        "metrics: their mean is the rule score (docs/metrics.md).",
+    )
+    print_tables([Table("Tasks", columns, tuple(rows), left, notes=notes, fold=left[2:])])
 
 
 @app.command("show")

@@ -101,14 +101,14 @@ class Ranking(Record):
 
 
 def rank_runs(
-    paths: Sequence[Path], judge: str | None = None, data: str | None = None, force: bool = False
+    paths: Sequence[str | Path], judge: str | None = None, data: str | None = None, force: bool = False
 ) -> Ranking:
     """Compare all runs on the samples that every one of them was asked about.
 
     `judge` and `data` as in `compare_runs`. Raises ConfigError where runs are unlike and `force` is not set, where
     nothing is shared, or where fewer than two runs are left.
     """
-    sides, left_out = _without_directories_twice([open_side(path, data) for path in paths])
+    sides, left_out = _without_directories_twice([open_side(Path(path), data) for path in paths])
     if len(sides) > 1:
         sides, copies = _without_copies(sides)
         left_out += copies

@@ -101,8 +101,8 @@ class Comparison(Record):
 
 
 def compare_runs(
-    first: Path,
-    second: Path,
+    first: str | Path,
+    second: str | Path,
     judge: str | None = None,
     data: str | None = None,
     force: bool = False,
@@ -113,14 +113,14 @@ def compare_runs(
     `judge` names one judge by model, name or digest; `data` says where the data are now, when they have moved.
     Raises ConfigError where the runs are unlike and `force` is not set, or where nothing is shared.
     """
-    sides = (open_side(first, data), open_side(second, data))
+    sides = (open_side(Path(first), data), open_side(Path(second), data))
     measures, missing = measures_of(sides, judge)
     unlike = alike_or_forced(sides, missing, force)
     shared = shared_samples(sides)
     same, how = one_answers(sides[0], sides[1], shared)
     return Comparison(
-        first=compared(first, sides[0].results),
-        second=compared(second, sides[1].results),
+        first=compared(sides[0].run.path, sides[0].results),
+        second=compared(sides[1].run.path, sides[1].results),
         unlike=unlike,
         shared=sum(map(len, shared.values())),
         same_answer=how.cached,

@@ -10,7 +10,6 @@ that belong to no sample, and verdicts that do not fit their own line, are count
 from __future__ import annotations
 
 import filecmp
-import hashlib
 import re
 import shutil
 from collections import defaultdict
@@ -27,7 +26,7 @@ from agentworldbench.integrations.official_script import ScriptRow, data_line, j
 from agentworldbench.official import official_observation, without_marker
 from agentworldbench.plan import make_plan, open_samples
 from agentworldbench.protocol import PROTOCOLS
-from agentworldbench.pull import Tell
+from agentworldbench.pull import Tell, data_sha256
 from agentworldbench.readings import officially_read
 from agentworldbench.records import Completion, Failure, FailureKind, Sample, SampleRef, Verdict
 from agentworldbench.run import execute
@@ -54,7 +53,7 @@ def import_file(file: Path, tell: Tell, output: Path | None = None, data: str | 
     in the file. `tell` takes lines about what did not fit. Raises DataError with file:line and field,
     ConfigError for a directory that holds something else.
     """
-    sha256 = _sha256(file)
+    sha256 = data_sha256(file)
     path = _run_path(file, output, digest([sha256, data]))
     tasks = load_tasks(())
     places = list(places_of(file, tasks))
@@ -83,14 +82,6 @@ def import_file(file: Path, tell: Tell, output: Path | None = None, data: str | 
             for line in _keep_verdicts(store, file, judge, judged, plan.samples.dataset):
                 tell(line)
     return path
-
-
-def _sha256(file: Path) -> str:
-    try:
-        with file.open("rb") as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest()
-    except OSError as problem:
-        raise DataError(f"{file}: cannot be read ({problem.strerror})") from problem
 
 
 def _run_path(file: Path, output: Path | None, identity: str) -> Path:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, StrictStr, ValidationError
 
-from agentworldbench.dataset import Row, check_row, lines_of, parse_row, sample_id
+from agentworldbench.dataset import Row, check_row, lines_of, parse_row, row_id, sample_id
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.records import DIMENSIONS, RowId
 from agentworldbench.render.table import Table, points
@@ -43,12 +43,6 @@ def _text(value: Any) -> Any:
     return "" if value is None else value
 
 
-def _row_id(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise ValueError("expected an integer or a string")
-    return value
-
-
 Whole = Annotated[int, BeforeValidator(_number)]
 Value = Annotated[float, BeforeValidator(_number)]
 Texts = Annotated[tuple[StrictStr, ...], BeforeValidator(lambda value: value or ())]
@@ -64,7 +58,7 @@ class Predicted(_Form):
     """What `infer` adds to a row, with what names the row. An empty `gen` means that no reply came."""
 
     task: StrictStr
-    id: Annotated[RowId, PlainValidator(_row_id)]
+    id: Annotated[RowId, PlainValidator(row_id)]
     turn_idx: Whole
     gen: Annotated[StrictStr, BeforeValidator(_text)]
 

@@ -9,7 +9,6 @@ a reply does not count: it is read again under the rules of now. Where no reply 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -30,7 +29,7 @@ from agentworldbench.records import (
     Request,
 )
 from agentworldbench.store import open_store
-from agentworldbench.texts import scrub
+from agentworldbench.texts import scrub, sha256_file
 
 
 class ReplayModel(LocalAnswers):
@@ -53,8 +52,7 @@ class ReplayModel(LocalAnswers):
             raise ConfigError(f"model '{name}': no run directory or file at {path}")
         self._source = source
         try:
-            with source.open("rb") as file:
-                self._sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            self._sha256 = sha256_file(source)
         except OSError as problem:
             raise ConfigError(f"model '{name}': {source} cannot be read ({problem.strerror})") from problem
 

@@ -49,7 +49,7 @@ def against_table(
 
 
 def _ends(bounds: tuple[float, float] | None) -> str:
-    return DASH if bounds is None else f"{bounds[0]:+.1f} to {bounds[1]:+.1f}"
+    return DASH if bounds is None else f"{bounds[0]:+z.1f} to {bounds[1]:+z.1f}"
 
 
 def _least(one: Against) -> str:

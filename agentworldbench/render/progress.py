@@ -7,11 +7,10 @@ columns however wide the terminal is, so that a window made narrower breaks no l
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 
@@ -19,8 +18,9 @@ from agentworldbench.engine.limiter import Limiter
 from agentworldbench.engine.progress import Progress, Stage
 from agentworldbench.prices import dollars
 from agentworldbench.records import Usage
+from agentworldbench.render.encoding import in_encoding
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.table import printable
+from agentworldbench.render.table import printable, wrapped
 
 WIDEST: Final = 79
 LABEL: Final = 13
@@ -28,6 +28,13 @@ LABEL: Final = 13
 LONGEST_MESSAGE: Final = 150
 """Characters of the last failure that is followed by another attempt; records hold the whole."""
 _CAUSES: Final = {"rate_limit": "for a rate limit", "overloaded": "for a busy server"}
+
+
+class Room(NamedTuple):
+    """What lines are fitted into: columns of the terminal, and the characters that it has (None: all)."""
+
+    columns: int
+    encoding: str | None = None
 
 
 def opening(progress: Progress) -> str:
@@ -77,9 +84,12 @@ def _is_held(progress: Progress) -> bool:
     return any(one.finished < one.total for one in stages) and any(one.why for one in progress.limiters)
 
 
-def live_lines(progress: Progress, width: int = 80, height: int = 24) -> list[str]:
-    """A block of fewer than `height` lines, each narrower than `width`, and at most 79 columns wide."""
-    room = max(20, min(width - 1, WIDEST))
+def live_lines(
+    progress: Progress, width: int = 80, height: int = 24, encoding: str | None = None
+) -> list[str]:
+    """A block of fewer than `height` lines, each narrower than `width`, at most 79 columns wide, and in characters that
+    `encoding` has: a line that the terminal breaks is never drawn over, but added again with each drawing."""
+    room = Room(max(20, min(width - 1, WIDEST)), encoding)
     fixed, optional = _bars(progress, room), list(_facts(progress, room))
     grid = _by_domain(progress, room)
     kept: set[int] = set()
@@ -89,21 +99,22 @@ def live_lines(progress: Progress, width: int = 80, height: int = 24) -> list[st
             space -= len(optional[number][1])
             kept.add(number)
     lines = fixed + (grid if len(grid) <= space else [])
-    return lines + [line for number in sorted(kept) for line in optional[number][1]]
+    lines += [line for number in sorted(kept) for line in optional[number][1]]
+    return [in_encoding(line, encoding) for line in lines]
 
 
-def _bars(progress: Progress, room: int) -> list[str]:
+def _bars(progress: Progress, room: Room) -> list[str]:
     if progress.begun and not progress.predictions.total:
         return _fact("starting", "the endpoints are asked whether they can be used", room)
     stages = [("predictions", progress.predictions)] if progress.begun else []
     if progress.verdicts.total:
         stages.append(("verdicts", progress.verdicts))
     lines = [
-        _bar(name, stage.finished, stage.total, room, _pace(stage) if stage.left else "")
+        _bar(name, stage.finished, stage.total, room.columns, _pace(stage) if stage.left else "")
         for name, stage in stages
     ]
-    if progress.is_scoring:
-        lines.append(_bar("metrics", *progress.scored, room))
+    if progress.scored[1]:
+        lines.append(_bar("metrics", *progress.scored, room.columns))
     return lines
 
 
@@ -127,7 +138,7 @@ def _pace(stage: Stage) -> str:
     return f"{rate:.1f}/s" if rate >= 0.95 else f"{60 * rate:.1f}/min"
 
 
-def _by_domain(progress: Progress, room: int) -> list[str]:
+def _by_domain(progress: Progress, room: Room) -> list[str]:
     """A column a domain; nothing where they do not fit, or where there is one alone."""
     domains = [name for name, total in progress.predictions.totals.items() if total]
     if len(domains) < 2:
@@ -135,7 +146,7 @@ def _by_domain(progress: Progress, room: int) -> list[str]:
     shown = [("predictions", progress.predictions)] if progress.begun else []
     if progress.verdicts.total:
         shown.append(("verdicts", progress.verdicts))
-    cells = [["", *map(printable, map(domain_name, domains))]]
+    cells = [["", *(in_encoding(printable(domain_name(domain)), room.encoding) for domain in domains)]]
     cells += [
         [name, *(f"{stage.finished_in[domain]}/{stage.totals[domain]}" for domain in domains)]
         for name, stage in shown
@@ -148,10 +159,10 @@ def _by_domain(progress: Progress, room: int) -> list[str]:
         )
         for row in cells
     ]
-    return lines if max(map(cell_len, lines)) <= room else []
+    return lines if max(map(cell_len, lines)) <= room.columns else []
 
 
-def _facts(progress: Progress, room: int) -> Iterator[tuple[int, list[str]]]:
+def _facts(progress: Progress, room: Room) -> Iterator[tuple[int, list[str]]]:
     """Importance (0: most) and lines of everything that is told below the bars."""
     for name, stage in (("predictions", progress.predictions), ("verdicts", progress.verdicts)):
         if stage.failures:
@@ -175,22 +186,20 @@ def _facts(progress: Progress, room: int) -> Iterator[tuple[int, list[str]]]:
     yield 0, _fact("time", time_text(progress), room)
 
 
-def _fact(label: str, told: str, room: int) -> list[str]:
-    indent = LABEL + 2 if room >= 50 else 4
-    first = f"  {label:<{indent - 4}}  " if room >= 50 else f"  {label}: "
-    return textwrap.wrap(
-        told,
-        room,
-        initial_indent=first,
-        subsequent_indent=" " * indent,
-        break_on_hyphens=False,
-    )
+def _fact(label: str, told: str, room: Room) -> list[str]:
+    """`label  told`, further lines below what is told; in little room they stand below the label."""
+    text = in_encoding(told, room.encoding)
+    if room.columns < 50:
+        first, *more = wrapped(f"{label}: {text}", room.columns - 4)
+        return [f"  {first}", *(f"    {line}" for line in more)]
+    lines = wrapped(text, room.columns - LABEL - 2)
+    return [f"  {label if not number else '':<{LABEL - 2}}  {line}" for number, line in enumerate(lines)]
 
 
 def time_text(progress: Progress) -> str:
     """Time since the beginning, and how much is left where that is known."""
     left = progress.seconds_left
-    if left is None:
+    if left is None and (progress.begun or progress.is_scoring):
         return f"{duration(progress.elapsed)}; too early to say how long it takes"
     return duration(progress.elapsed) + (f", about {duration(left)} left" if left else "")
 
@@ -264,4 +273,6 @@ def _counts(name: str, stage: Stage) -> str:
 def _count(number: int | None) -> str:
     if number is None:
         return "?"
-    return str(number) if number < 10_000 else f"{number / 1000:.0f}k"
+    if number < 10_000:
+        return str(number)
+    return f"{number / 1000:.0f}k" if number < 9_999_500 else f"{number / 1_000_000:.1f}M"

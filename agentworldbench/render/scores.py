@@ -142,6 +142,8 @@ def _rerun_notes(results: Results) -> tuple[str, ...]:
 
 
 def _half(interval: Interval | None, scale: float) -> str:
+    if interval is not None and "no_spread" in interval.flags:
+        return f"{DASH} (every epoch scored alike)"
     return DASH if interval is None or interval.half is None else points(scale * interval.half)
 
 

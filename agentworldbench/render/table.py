@@ -173,6 +173,16 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
+def wrapped(text: str, columns: int) -> list[str]:
+    """The text in lines of so many columns at most, between words where it can be: letters of Chinese take two columns,
+    and accents none. Not an empty line."""
+    from rich.console import Console
+    from rich.text import Text
+
+    lines = (line.plain.strip() for line in Text(text).wrap(Console(), columns))
+    return [line for line in lines if line]
+
+
 def unseen(text: str) -> str | None:
     """The first character of a text that nobody sees or that turns its line around, by code point and name; None
     where every one is shown as it stands."""
@@ -193,7 +203,7 @@ def csv_cell(text: str) -> str:
 
 
 def points(value: float | None) -> str:
-    """A score 0-100 with two decimals, or a dash."""
+    """A score 0-100 with two decimals, never `-0.00`, or a dash."""
     return DASH if value is None else f"{value:z.2f}"
 
 

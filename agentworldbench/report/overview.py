@@ -15,6 +15,7 @@ from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.render.cost import cost_tables
 from agentworldbench.render.names import scope
 from agentworldbench.render.plots import Plot
+from agentworldbench.render.progress import duration
 from agentworldbench.render.results import run_tables
 from agentworldbench.render.sample import shown
 from agentworldbench.render.table import DASH, markdown_cell, percent, points, share
@@ -188,10 +189,3 @@ def _time(opened: Numbers) -> str:
 
 def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from agentworldbench.prices import dollars
 from agentworldbench.records import Record
 from agentworldbench.render.names import domain_name
+from agentworldbench.render.progress import cost_text, duration
 from agentworldbench.render.sample import shown
 from agentworldbench.render.table import DASH
 from agentworldbench.report.activity import LAST_FAILURES, Activity, StageCounts
-from agentworldbench.report.overview import duration
 
 _STATES = {
     "running": "Running",
@@ -80,7 +79,7 @@ def _now(one: Activity) -> Iterator[str]:
 
 def _stage(stage: StageCounts) -> str:
     failed = f", {stage.failed:,} failed" if stage.failed else ""
-    share = f" ({100 * stage.done / stage.total:.0f} %)" if 0 < stage.done < stage.total else ""
+    share = f" ({100 * stage.done // stage.total} %)" if 0 < stage.done < stage.total else ""
     return f"{stage.done:,} of {stage.total:,}{share}{failed}"
 
 
@@ -92,7 +91,7 @@ def _facts(one: Activity) -> Mapping[str, str]:
     return {
         "rate": ", ".join(rates) or DASH,
         "time": f"{duration(one.seconds)} {session}" if one.stages[0].done else DASH,
-        "cost": f"{_cost(one)} ({tokens})",
+        "cost": f"{_cost(one).removeprefix('cost ')} ({tokens})",
         "attempts": _kinds(one.attempts) or "none",
         "last": DASH if one.last_record_at is None else one.last_record_at.replace("T", " ").replace("Z", " UTC"),
         "unread": f"{one.unread:,} lines of the journals are no records and are left out" if one.unread else "",
@@ -100,10 +99,7 @@ def _facts(one: Activity) -> Mapping[str, str]:
 
 
 def _cost(one: Activity) -> str:
-    known = f"{dollars(one.known_usd)} USD"
-    if one.cost_usd is not None:
-        return known
-    return f"at least {known}" if one.known_usd else "cost unknown"
+    return cost_text(one.known_usd, one.cost_usd is not None)
 
 
 def _rate(per_minute: float | None) -> str:

@@ -88,8 +88,3 @@ def _expanded(z: float, df: float) -> float:
         ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160,
     )
     return z + z * sum(term / df**power for power, term in enumerate(terms, start=1))
-
-
-def normal_tail(t: float) -> float:
-    """The share of the standard normal distribution below -`t`."""
-    return NormalDist().cdf(-t)

@@ -162,7 +162,3 @@ def _first(path: Path) -> dict[str, Any] | None:
         line = file.readline()
     found: dict[str, Any] | None = json.loads(line) if line else None
     return found
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
