@@ -209,7 +209,8 @@ def test_reasoning_may_be_left_out(tmp_path: Path, reasoning: bool) -> None:
 
 @pytest.mark.slow
 def test_epochs_and_repeats(tmp_path: Path) -> None:
-    report = verify(made_run(tmp_path, epochs=2, judge_repeats=2, tasks=["mcp"]))
+    run = made_run(tmp_path, epochs=2, judge_repeats=2, tasks=["mcp"])
+    report = verify(run, data=str(tmp_path / "rows"))
     assert (report.verdict, report.samples) == ("accepted", 48)
     assert [one for one in problems(report) if "duplicates" not in one] == []
 
@@ -224,7 +225,7 @@ def test_a_run_that_asked_again_is_honest(tmp_path: Path) -> None:
 
     with ScriptedServer(second) as server:
         evaluate(**options(server, run, tmp_path / "rows", max_retries=0, retry_failed=True))
-    report = verify(run)
+    report = verify(run, data=str(tmp_path / "rows"))
     # The second server counts its answers from 1 again.
     assert (report.verdict, problems(report)) == ("accepted", [f"warning duplicates: {SAME_RESPONSE}"])
 

@@ -70,7 +70,7 @@ def test_a_model_that_cheats_is_refused(
 ) -> None:
     cheat: Script = dishonest(world)
     run = made_run(tmp_path, cheat)
-    report = verify(run)
+    report = verify(run, data=str(tmp_path / "rows"))
     assert reason in told(refused(report, check)), told(list(report.findings))
     assert {one.check for one in report.findings if one.severity == "refused"} == {check}
 
