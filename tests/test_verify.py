@@ -209,7 +209,8 @@ def test_reasoning_may_be_left_out(tmp_path: Path, reasoning: bool) -> None:
 
 @pytest.mark.slow
 def test_epochs_and_repeats(tmp_path: Path) -> None:
-    report = verify(made_run(tmp_path, epochs=2, judge_repeats=2, tasks=["mcp"]), data=str(tmp_path / "rows"))
+    run = made_run(tmp_path, epochs=2, judge_repeats=2, tasks=["mcp"])
+    report = verify(run, data=str(tmp_path / "rows"))
     assert (report.verdict, report.samples) == ("accepted", 48)
     assert [one for one in problems(report) if "duplicates" not in one] == []
 
