@@ -11,12 +11,14 @@ import os
 import shutil
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentworldbench.report.activity import Counts
 from agentworldbench.report.names import page_name
 from agentworldbench.report.owner import worker_of
+from agentworldbench.report.snapshot import REPLACED, Looks
 from agentworldbench.run import Run
 from agentworldbench.store import locked_store, open_store
 from tests.helpers.viewing import files_of, grown, page_of, small_run, viewed
@@ -132,6 +134,7 @@ def test_a_journal_that_was_replaced_is_read_from_its_beginning(run: Run, tmp_pa
         assert status == 503 and b"no run.json there" in body
 
 
+<<<<<<< HEAD
 def test_numbers_of_a_run_that_was_begun_anew_are_gone(run: Run, tmp_path: Path) -> None:
     part = tmp_path / "part"
     grown(run.path, part, 5, 2)
@@ -149,6 +152,26 @@ def test_numbers_of_a_run_that_was_begun_anew_are_gone(run: Run, tmp_path: Path)
         assert 'class="headline"' not in page and "no prediction yet" in page
         grown(run.path, part, 3, 0)
         found.until(lambda told: told["scored"] == 3)
+=======
+def test_what_is_forgotten_while_it_is_looked_at_ends_no_thread(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = tmp_path / "part"
+    grown(run.path, part, 5, 2)
+    looks, gathered = Looks(part, None, False), Looks.gathered
+
+    def exchanged(self: Looks, *given: Any) -> Any:
+        found = gathered(self, *given)
+        self.forget()
+        return found
+
+    monkeypatch.setattr(Looks, "gathered", exchanged)
+    looks.look(lambda: None)
+    assert looks.problem is not None and looks.problem.endswith(REPLACED)
+    monkeypatch.undo()
+    looks.look(lambda: None)
+    assert looks.problem is None and looks.snapshot is not None
+>>>>>>> h/t_term
 
 
 def test_another_answer_in_the_same_place_is_another_answer(run: Run, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class Looks:
 
     def forget(self) -> None:
         """Other files stand where those were that have been read: places in them say nothing of what is there now."""
-        self.noted, self._metrics, self._scored = {}, {}, {}
+        self._metrics, self._scored, self.noted = {}, {}, {}  # `noted` last: a look goes by it
 
     def look(self, read: Callable[[], None]) -> None:
         """Bring all up to date; `read` is called when the data have been read. What cannot be done is told by `problem`;
@@ -122,6 +122,7 @@ class Looks:
         assert run is not None, "open_store has found it"
         samples = self._reopened(run)
         read()
+        noted, known = self.noted, self._metrics
         if results is not None:
             for one in store.read_metrics():
                 self._keep(one, store.predictions.place((one.sample_id, one.epoch)))
@@ -131,21 +132,23 @@ class Looks:
             gathered = self.gathered(store, run, some)
             assert gathered is not None, "the data have been read"
             self._note(gathered, some)
+        if noted is not self.noted:  # forgotten meanwhile, by a thread that answers a browser
+            return f"{self.path}: {REPLACED}"
         if results is None and len(store.predictions):
             if isinstance(self._own, AwbError):
                 self.snapshot = None
                 return f"there are no scores before the run is finished: {self._own}"
             metrics: dict[str, list[SampleMetrics]] = {}
             for key in _keys(samples, run):
-                if key in self._metrics:
-                    metrics.setdefault(key[0], []).append(self._metrics[key])
+                if key in known:
+                    metrics.setdefault(key[0], []).append(known[key])
             results = results_of(store, run, samples, metrics, self._own)
         if results is None and self.snapshot is not None:  # of files that stood here before
             self.snapshot = None
             self.numbering += 1
         if results is not None:
-            opened = Opened(self.path, run, store, samples, self._metrics, results)
-            drawn = plots(opened, [self.noted[key].line for key in _keys(samples, run)])
+            opened = Opened(self.path, run, store, samples, known, results)
+            drawn = plots(opened, [noted[key].line for key in _keys(samples, run)])
             self.snapshot = Snapshot(opened, tuple(drawn), len(store.predictions), stored)
             self.numbering += 1
         return None
@@ -195,7 +198,8 @@ class Looks:
         return marks_of(run.store, run.run, key), key in run.metrics
 
     def _known(self, key: Key) -> Hashable:
-        return self.noted[key].marks if key in self.noted else None
+        found = self.noted.get(key)
+        return None if found is None else found.marks
 
 
 def _epochs(run: RunRecord) -> range:
