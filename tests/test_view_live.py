@@ -134,7 +134,6 @@ def test_a_journal_that_was_replaced_is_read_from_its_beginning(run: Run, tmp_pa
         assert status == 503 and b"no run.json there" in body
 
 
-<<<<<<< HEAD
 def test_numbers_of_a_run_that_was_begun_anew_are_gone(run: Run, tmp_path: Path) -> None:
     part = tmp_path / "part"
     grown(run.path, part, 5, 2)
@@ -152,7 +151,8 @@ def test_numbers_of_a_run_that_was_begun_anew_are_gone(run: Run, tmp_path: Path)
         assert 'class="headline"' not in page and "no prediction yet" in page
         grown(run.path, part, 3, 0)
         found.until(lambda told: told["scored"] == 3)
-=======
+
+
 def test_what_is_forgotten_while_it_is_looked_at_ends_no_thread(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +171,6 @@ def test_what_is_forgotten_while_it_is_looked_at_ends_no_thread(
     monkeypatch.undo()
     looks.look(lambda: None)
     assert looks.problem is None and looks.snapshot is not None
->>>>>>> h/t_term
 
 
 def test_another_answer_in_the_same_place_is_another_answer(run: Run, tmp_path: Path) -> None:

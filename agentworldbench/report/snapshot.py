@@ -7,7 +7,7 @@ scored; results that are stored are taken, others are made in memory. Nothing is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ from agentworldbench.scoring.metrics.own import OwnCode
 from agentworldbench.scoring.parallel import score_all
 from agentworldbench.scoring.worker import Item as Scored
 from agentworldbench.scoring.worker import Job
+from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, open_store
 
 AT_A_TIME: Final = 32
@@ -138,20 +139,31 @@ class Looks:
             if isinstance(self._own, AwbError):
                 self.snapshot = None
                 return f"there are no scores before the run is finished: {self._own}"
-            metrics: dict[str, list[SampleMetrics]] = {}
-            for key in _keys(samples, run):
-                if key in known:
-                    metrics.setdefault(key[0], []).append(known[key])
-            results = results_of(store, run, samples, metrics, self._own)
-        if results is None and self.snapshot is not None:  # of files that stood here before
-            self.snapshot = None
-            self.numbering += 1
+            results = self._computed(store, run, samples, known, self._own)
         if results is not None:
             opened = Opened(self.path, run, store, samples, known, results)
             drawn = plots(opened, [noted[key].line for key in _keys(samples, run)])
             self.snapshot = Snapshot(opened, tuple(drawn), len(store.predictions), stored)
             self.numbering += 1
+        elif self.snapshot is not None:  # of files that stood here before
+            self.snapshot = None
+            self.numbering += 1
         return None
+
+    def _computed(
+        self,
+        store: Store,
+        run: RunRecord,
+        samples: Samples,
+        known: Mapping[Key, SampleMetrics],
+        own: Mapping[str, OwnCode],
+    ) -> Results:
+        """What `awb score` would make of what is there."""
+        metrics: dict[str, list[SampleMetrics]] = {}
+        for key in _keys(samples, run):
+            if key in known:
+                metrics.setdefault(key[0], []).append(known[key])
+        return results_of(store, run, samples, metrics, own)
 
     def _reopened(self, run: RunRecord) -> Samples:
         """The data, read again only where the run is about other samples than before."""
