@@ -89,7 +89,7 @@ def test_the_order_of_completion_does_not_show(data: Manifest, tmp_path: Path) -
 def test_adaptations_are_learned_once_and_recorded(data: Manifest, tmp_path: Path) -> None:
     script = refuse_parameter("max_tokens", "Use 'max_completion_tokens' instead.", good)
     with ScriptedServer(script) as server:
-        run = evaluate(**options(server, tmp_path / "run", data.folder, limit="4"))
+        run = evaluate(**options(server, tmp_path / "run", data.folder, limit="4", max_connections=1))
     assert run.results is not None
     note = "max_tokens sent as max_completion_tokens"
     assert run.results.predictions.notes[note] == 28

@@ -25,8 +25,8 @@ FIRST_REQUEST_HEAD_START: Final = 5.0
 """Seconds that other requests wait for the outcome of the first; a refusal comes at once."""
 AT_ONCE: Final = 2
 """A refusal takes no more than so many times what the endpoint's quickest answer to a small question took."""
-LEAST_HEAD_START: Final = 0.5
-"""Seconds that are waited in any case: near servers answer within a pause of a busy machine."""
+LEAST_HEAD_START: Final = 0.02
+"""Seconds that are waited in any case: near servers answer faster than a busy machine notices."""
 
 _SAID: Final = 200
 """Characters of a refusal that are its own words; behind them it may quote the prompt."""
