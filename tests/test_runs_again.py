@@ -164,11 +164,11 @@ def test_an_endpoint_that_was_never_there_is_told_before_anything(data: Manifest
 # --- what may not change ---------------------------------------------------------------------
 
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
-    "temperature": ({"temperature": 0.1}, "predict.sampling.terminal.temperature was 0.6, now 0.1"),
-    "max_tokens": ({"max_tokens": 64}, "predict.sampling.web.max_tokens was 32768, now 64"),
-    "seed": ({"seed": 5}, "predict.sampling.terminal.seed was server default, now derived from 5"),
-    "gen_kwargs": ({"gen_kwargs": {"top_k": 4}}, "predict.sampling.terminal.top_k was server default, now 4"),
-    "extra_body": ({"extra_body": {"top_k": 4}}, "predict.sampling.web.top_k was server default, now 4"),
+    "temperature": ({"temperature": 0.1}, "predict.sampling.*.temperature was 0.6, now 0.1"),
+    "max_tokens": ({"max_tokens": 64}, "predict.sampling.*.max_tokens was 32768, now 64"),
+    "seed": ({"seed": 5}, "predict.sampling.*.seed was server default, now derived from 5"),
+    "gen_kwargs": ({"gen_kwargs": {"top_k": 4}}, "predict.sampling.*.top_k was server default, now 4"),
+    "extra_body": ({"extra_body": {"top_k": 4}}, "predict.sampling.*.top_k was server default, now 4"),
     "model": (
         {"model": "openai-api/other"},
         "predict.model.name was world, now other",
