@@ -124,11 +124,11 @@ def test_without_knowing_the_context_the_server_decides(
 ) -> None:
     from agentworldbench.models.openai_api import OpenAIModel
 
-    async def tells_nothing(self: OpenAIModel, path: str, **body: Any) -> None:
+    async def tells_nothing(self: OpenAIModel, asked: Any) -> None:
         return None
 
-    monkeypatch.setattr(OpenAIModel, "_ask", lambda self, method, path, **body: tells_nothing(self, path))
-    monkeypatch.setattr(OpenAIModel, "_learn", lambda self, listed: tells_nothing(self, ""))
+    monkeypatch.setattr(OpenAIModel, "_ask", tells_nothing)
+    monkeypatch.setattr(OpenAIModel, "_learn", tells_nothing)
     stored = run(url, data, tmp_path / "run")
     for record in stored.predictions():
         if tokens[record.sample_id] > CONTEXT:
