@@ -37,6 +37,7 @@ from agentworldbench.stats.epochs import run_rules
 from agentworldbench.stats.results import FromCache, JudgeResults, PredictionResults, Results
 from agentworldbench.stats.warnings import warnings_of
 from agentworldbench.store import Store
+from agentworldbench.texts import time_text
 from agentworldbench.version import __version__
 
 Recalled = tuple[Usage, float | None]
@@ -123,7 +124,7 @@ def results_of(
         judges=tuple(judges),
         warnings=tuple(warnings_of(run, predictions, judges)),
         made_by=__version__,
-        made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        made_at=time_text(datetime.now(UTC)),
         epochs=run.epochs,
         repeats=run.repeats,
         data_samples=dict(Counter(ref.domain for ref in samples.dataset.refs if ref.domain in groups)),

@@ -34,6 +34,7 @@ from agentworldbench.run_record import (
 )
 from agentworldbench.selection import select
 from agentworldbench.store import Store
+from agentworldbench.texts import time_text
 from agentworldbench.version import __version__
 
 _INFORMATION = {
@@ -270,7 +271,7 @@ def _fields(stored: SelectionRecord) -> dict[str, Any]:
 def _session(plan: Plan) -> Session:
     return Session(
         # Milliseconds tell the sessions of shards apart that are begun together.
-        started_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        started_at=time_text(datetime.now(UTC), "milliseconds"),
         harness=__version__,
         packages=dict(_packages()),
         model_url=plan.predictor.model.url if plan.predictor else None,

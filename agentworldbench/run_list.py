@@ -24,6 +24,7 @@ from agentworldbench.run_record import judge_names
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.results import JudgeResults
 from agentworldbench.store import open_store
+from agentworldbench.texts import time_text
 
 
 class JudgeLine(Record):
@@ -167,7 +168,7 @@ def _worked_on(run: Run) -> str:
             file = run.path / name
             if file.exists():
                 written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-                moments.append(written.isoformat(timespec="seconds").replace("+00:00", "Z"))
+                moments.append(time_text(written))
     return max(moments)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 
 def sha256_text(text: str) -> str:
@@ -24,6 +24,11 @@ def digest(value: Any) -> str:
     """Hex SHA-256 of the canonical JSON (sorted keys, no blanks) of a JSON-like value."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return sha256_text(text)
+
+
+def time_text(moment: datetime, timespec: Literal["seconds", "milliseconds"] = "seconds") -> str:
+    """A time in UTC as it is stored (RFC 3339), such as `2026-11-30T09:30:00Z`."""
+    return moment.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def moment(text: str) -> datetime | None:

@@ -115,6 +115,21 @@ def test_what_cannot_be_exported_is_one_line(
         results.write_bytes(kept)
 
 
+@pytest.mark.parametrize("field", ["created_at", "sessions[0].started_at"])
+@pytest.mark.parametrize("form", TEXT_FORMATS)
+def test_a_time_that_is_none_is_named(
+    runs: dict[str, Run], awb: HereAwb, tmp_path: Path, form: str, field: str
+) -> None:
+    odd = tmp_path / "odd"
+    shutil.copytree(runs["none"].path, odd)
+    record = json.loads((odd / "run.json").read_bytes())
+    place = record if field == "created_at" else record["sessions"][0]
+    place[field.rpartition(".")[2]] = "yesterday"
+    (odd / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    done = awb("export", form, odd)
+    assert done.code == 2 and f"run.json: {field}: 'yesterday' is no time such as" in done.only_complaint
+
+
 @pytest.mark.parametrize("form", TEXT_FORMATS)
 def test_an_incomplete_run_is_exported_and_called_so(runs: dict[str, Run], awb: HereAwb, form: str) -> None:
     whole = awb("export", form, runs["many"].path)

@@ -25,8 +25,10 @@ from agentworldbench.render.table import points
 from agentworldbench.report import site
 from agentworldbench.report.build import build_report
 from agentworldbench.report.contents import Manifest
+from agentworldbench.report.gather import open_run
 from agentworldbench.report.history import assigned
 from agentworldbench.report.names import page_name
+from agentworldbench.report.overview import overview
 from agentworldbench.run import Run, evaluate, load_run, score_run
 from agentworldbench.store import open_store
 from tests.helpers.awb_command import HereAwb
@@ -300,6 +302,15 @@ def test_a_script_file_holds_json_alone(text: str) -> None:
 @pytest.fixture
 def awb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> HereAwb:
     return HereAwb(tmp_path, monkeypatch, capsys)
+
+
+def test_a_time_that_is_none_is_shown_as_it_is(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    record = json.loads((tmp_path / "run/run.json").read_bytes())
+    record["sessions"][0]["started_at"] = "yesterday"
+    (tmp_path / "run/run.json").write_text(json.dumps(record), encoding="utf-8")
+    view = overview(open_run(tmp_path / "run", None).numbers, 0, ())
+    assert dict(view.facts)["Time"] == "1 session from yesterday"
 
 
 def test_the_command(awb: HereAwb, run: Run, tmp_path: Path) -> None:

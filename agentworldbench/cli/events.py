@@ -28,7 +28,7 @@ from agentworldbench.plan import Plan
 from agentworldbench.records import Record, Usage
 from agentworldbench.run import Run
 from agentworldbench.stats.results import Results
-from agentworldbench.texts import scrub
+from agentworldbench.texts import scrub, time_text
 
 SECONDS: Final = 1.0
 """Between two events of progress."""
@@ -147,7 +147,7 @@ class Events:
         """One line."""
         if not self.wanted:
             return
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        now = time_text(datetime.now(UTC), "milliseconds")
         line = _line(event.model_copy(update={"time": now}))
         with self._lock:
             try:

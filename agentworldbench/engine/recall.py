@@ -25,7 +25,7 @@ from agentworldbench.models import Model
 from agentworldbench.records import Attempt, Completion, Failure, Prediction, Request, Verdict
 from agentworldbench.response_cache import CachedAnswer, ResponseCache
 from agentworldbench.run_record import PROMPT_CUT, PROMPT_PERHAPS_CUT
-from agentworldbench.texts import digest
+from agentworldbench.texts import digest, time_text
 
 FROM_CACHE: Final = "answer taken from the response cache"
 """Note on a record; the tables count it."""
@@ -94,7 +94,7 @@ class _Recall:
         assert isinstance(answer.outcome, Completion)
         kept = CachedAnswer(
             draw=secrets.token_hex(8),
-            asked_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            asked_at=time_text(datetime.now(UTC)),
             seconds=round(answer.seconds, 3),
             completion=answer.outcome,
         )

@@ -37,7 +37,7 @@ from agentworldbench.records import (
 from agentworldbench.reply import parts_of
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.task import Task
-from agentworldbench.texts import sha256_text
+from agentworldbench.texts import sha256_text, time_text
 
 
 @dataclass(frozen=True)
@@ -227,4 +227,4 @@ def _reply(completion: Completion, notes: tuple[str, ...]) -> dict[str, Any]:
 
 def _now() -> str:
     """UTC, RFC 3339, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time_text(datetime.now(UTC), "milliseconds")

@@ -24,7 +24,7 @@ from agentworldbench.render.scores import judge_letters
 from agentworldbench.report.owner import worker_of
 from agentworldbench.run_record import JudgeRecord, RunRecord, judge_names
 from agentworldbench.stats.costs import charge
-from agentworldbench.texts import sha256_text
+from agentworldbench.texts import moment, sha256_text, time_text
 
 State = Literal["running", "elsewhere", "stopped", "finished"]
 """`elsewhere`: a process of another machine signed the directory, and nobody can tell from here whether it lives."""
@@ -149,9 +149,9 @@ class Counts:
         self._attempts.update(str(one.outcome) for one in record.attempts if one.outcome != "ok")
         if is_unfinished(record):
             return
-        moment = _finished(record)
-        if moment is not None:
-            self._paces[judge].moments.append(moment)
+        finished = _finished(record)
+        if finished is not None:
+            self._paces[judge].moments.append(finished)
         failure = record.failure.kind.value if record.failure else None
         if record.failure is not None:
             self._note(record.sample_id, self._names.get(judge, "prediction"), record.failure)
@@ -187,7 +187,7 @@ class Counts:
             state=state,
             worker=worker if running else None,
             started_at=session,
-            last_record_at=None if written is None else _text(written),
+            last_record_at=None if written is None else time_text(datetime.fromtimestamp(written, UTC)),
             seconds=max(0.0, (now if running else (written or since)) - since),
             seconds_left=max(rough) if running and left and len(rough) == len(left) else None,
             stages=stages,
@@ -267,11 +267,9 @@ def _finished(record: Asked) -> float | None:
 
 def _moment(text: str | None) -> float | None:
     """Seconds since 1970; a time without a zone is UTC."""
-    if text is None:
-        return None
+    found = None if text is None else moment(text)
     with suppress(ValueError, OverflowError):
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        return None if found is None else found.timestamp()
     return None
 
 
@@ -282,7 +280,3 @@ def _written(path: Path) -> float | None:
         with suppress(OSError):
             moments.append((path / name).stat().st_mtime)
     return max(moments, default=None)
-
-
-def _text(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -17,6 +17,7 @@ from agentworldbench.report.folder import MANIFEST, replaced
 from agentworldbench.report.gather import open_run
 from agentworldbench.report.several import RUNS_FILES, Listed, write_runs_page
 from agentworldbench.report.site import write_report
+from agentworldbench.texts import time_text
 from agentworldbench.version import __version__
 
 Told = Callable[[int, int], None]
@@ -60,7 +61,7 @@ def build_report(
             write_runs_page(folder, seen, data)
         manifest = Manifest(
             made_by=__version__,
-            made_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            made_at=time_text(datetime.now(UTC)),
             reports=tuple(made),
         )
         (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")

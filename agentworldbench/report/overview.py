@@ -7,7 +7,6 @@ are those that `awb run` prints, so that page and terminal never say different t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Final
 
 from agentworldbench.prices import dollars
@@ -25,6 +24,7 @@ from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import Reading, Scores
+from agentworldbench.texts import moment
 
 NOT_THE_BENCHMARK: Final = (
     "the bundled set, not the benchmark; its numbers do not compare with published ones"
@@ -175,17 +175,17 @@ def _usd(spent: Spending) -> str:
 
 
 def _time(opened: Numbers) -> str:
-    """When the run was worked on: between the first session's start and the last answer."""
+    """When the run was worked on: between the first session's start and the results."""
     started = [one.started_at for one in opened.run.sessions]
-    count = len(started)
-    first = started[0][:16].replace("T", " ")
-    ended = opened.results.made_at
-    seconds = max(0.0, (_moment(ended) - _moment(started[-1])).total_seconds())  # results know whole seconds
-    sessions = "1 session" if count == 1 else f"{count} sessions"
-    if count == 1:
-        return f"{sessions} from {first} UTC, {duration(seconds)} until the results"
-    return f"{sessions}, the first from {first} UTC, the last from {started[-1][:16].replace('T', ' ')} UTC"
+    if len(started) > 1:
+        return f"{len(started)} sessions, the first from {_clock(started[0])}, the last from {_clock(started[-1])}"
+    begun, ended = moment(started[0]), moment(opened.results.made_at)
+    if begun is None or ended is None:
+        return f"1 session from {_clock(started[0])}"
+    seconds = max(0.0, (ended - begun).total_seconds())  # results know whole seconds
+    return f"1 session from {_clock(started[0])}, {duration(seconds)} until the results"
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+def _clock(stored: str) -> str:
+    """A stored time to the minute; what is none stays as it is."""
+    return stored if moment(stored) is None else f"{stored[:16].replace('T', ' ')} UTC"

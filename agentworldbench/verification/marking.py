@@ -17,6 +17,7 @@ from agentworldbench.leaderboard.entries import Entry, numbers_digest, read_entr
 from agentworldbench.leaderboard.provenance import Bundle, Verification, VerifiedAudit
 from agentworldbench.submission.deliver import check_words
 from agentworldbench.submission.manifest import MANIFEST
+from agentworldbench.texts import time_text
 from agentworldbench.verification.findings import Report
 
 
@@ -43,7 +44,7 @@ def mark_verified(report: Report, path: Path, by: str) -> Entry:
     audit = report.audit
     found = Verification(
         by=by.strip(),
-        date=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        date=time_text(datetime.now(UTC)),
         bundle_sha256=report.bundle_sha256,
         numbers_sha256=numbers_digest(entry),
         harness=report.harness,
