@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from agentworldbench.errors import DataError
 from agentworldbench.prices import Price
 from agentworldbench.records import Record
+from agentworldbench.texts import moment
 
 ContextPolicy = Literal["error", "drop-oldest"]
 """What becomes of a prompt that leaves no room for an answer: a failure, or a shorter history."""
@@ -217,3 +220,12 @@ class RunRecord(Grown):
         """The price of a model string in the last session that knew one."""
         known = (session.prices.get(model) for session in reversed(self.sessions))
         return next(filter(None, known), None)
+
+
+def check_times(path: Path, run: RunRecord) -> None:
+    """Raises DataError where a time in the `run.json` of the directory `path` is none: what is public of a run has dates."""
+    times = {"created_at": run.created_at}
+    times |= {f"sessions[{number}].started_at": one.started_at for number, one in enumerate(run.sessions)}
+    for field, text in times.items():
+        if moment(text) is None:
+            raise DataError(f"{path / 'run.json'}: {field}: {text!r} is no time such as 2026-11-30T09:30:00Z")

@@ -192,6 +192,19 @@ def test_nothing_is_written_when_one_entry_cannot_be(runs: Path, tmp_path: Path,
     assert sorted((tmp_path / "e").iterdir()) == sorted([first, second])
 
 
+@pytest.mark.parametrize("words", [["leaderboard", "add"], ["submit", "--submitter", "Ann", "--dry-run"]])
+def test_a_run_whose_times_are_none_does_not_become_public(
+    runs: Path, tmp_path: Path, awb: HereAwb, words: list[str]
+) -> None:
+    shutil.copytree(runs / "copied", tmp_path / "odd")
+    record = json.loads((tmp_path / "odd/run.json").read_bytes())
+    record["sessions"][0]["started_at"] = "yesterday"
+    (tmp_path / "odd/run.json").write_text(json.dumps(record), encoding="utf-8")
+    done = awb(*words, "odd")
+    assert done.code == 2
+    assert "odd/run.json: sessions[0].started_at: 'yesterday' is no time such as" in done.only_complaint
+
+
 def test_a_subset_is_refused_or_marked(runs: Path, tmp_path: Path, awb: HereAwb) -> None:
     done = awb("leaderboard", "add", runs / "part", "--entries", "e")
     assert done.code == 2

@@ -84,10 +84,12 @@ def _entries_of(found: Run, judge: str | None, subset: bool) -> list[Entry]:
     """The entries of a run, or that of one judge; another judge's failure is then no matter."""
     from agentworldbench.errors import ConfigError
     from agentworldbench.leaderboard.measured import measured_entries
+    from agentworldbench.run_record import check_times
 
     results = found.results
     if results is None:
         raise ConfigError(f"{found.path}: has no results yet; `awb score {found.path}` makes them")
+    check_times(found.path, found.record)
     if judge is None:
         return measured_entries(results, found.record, subset)
     alone = tuple(one for one in results.judges if judge in (one.judge.model, one.judge.digest))

@@ -40,18 +40,19 @@ def view(
     import threading
     import webbrowser
 
+    from agentworldbench.cli.output import say
     from agentworldbench.render.table import printable
     from agentworldbench.report.serve import PORT, is_loopback, open_server
 
     server = open_server(_site(runs or [Path("runs")], data, allow_code), host, port)
     if port is None and server.port != PORT:
-        _say(f"Port {PORT} is in use; this is {server.port}.")
+        say(f"Port {PORT} is in use; this is {server.port}.")
     if not is_loopback(host):
-        _say(
+        say(
             f"Warning: everybody who reaches port {server.port} of this machine can read these runs and their data."
         )
     typer.echo(printable(server.address))
-    _say("Ctrl-C ends this; the runs go on.")
+    say("Ctrl-C ends this; the runs go on.")
     if open_browser:
         # A browser in the terminal comes back only when it is left, and needs answers before.
         threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
@@ -83,7 +84,3 @@ def _site(runs: list[Path], data: str | None, allow_code: bool) -> Site:
     if len(runs) > 1:
         return FolderSite(lambda: runs, Path(), data, allow_code)
     return RunSite(LiveRun(runs[0], data, allow_code))
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)

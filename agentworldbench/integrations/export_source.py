@@ -20,19 +20,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from agentworldbench.errors import ConfigError, DataError, StoreError
+from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.plan import Samples
 from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.readings import NOT_RUN, BothReadings, Outcome, both_readings, epochs_of, of_prediction
 from agentworldbench.records import Prediction, SampleMetrics, SampleRef
 from agentworldbench.resume import reopen_samples
 from agentworldbench.run import load_run
-from agentworldbench.run_record import JudgeRecord, RunRecord, judge_names
+from agentworldbench.run_record import JudgeRecord, RunRecord, check_times, judge_names
 from agentworldbench.stats.aggregate import by_domain, value_of
 from agentworldbench.stats.panel import PanelScore
 from agentworldbench.stats.results import JudgeResults, Results
 from agentworldbench.store import Store, open_store
-from agentworldbench.texts import moment, scrub
+from agentworldbench.texts import scrub
 
 BENCHMARK = "agentworldbench"
 
@@ -182,9 +182,7 @@ def open_source(path: Path, judge: str | None = None, data: str | None = None) -
     run = load_run(path)
     if run.results is None:
         raise ConfigError(f"{path}: has no results yet; `awb score {path}` makes them")
-    for field, time in _times(run.record):
-        if moment(time) is None:
-            raise DataError(f"{path / 'run.json'}: {field}: {time!r} is no time such as 2026-11-30T09:30:00Z")
+    check_times(path, run.record)
     wanted = (
         {chosen_judge(path, run.record.judges, judge).digest}
         if judge
@@ -198,12 +196,6 @@ def open_source(path: Path, judge: str | None = None, data: str | None = None) -
         samples=reopen_samples(path, run.record, data),
         judges=tuple(one for one in run.results.judges if one.judge.digest in wanted),
     )
-
-
-def _times(record: RunRecord) -> Iterator[tuple[str, str]]:
-    yield "created_at", record.created_at
-    for number, session in enumerate(record.sessions):
-        yield f"sessions[{number}].started_at", session.started_at
 
 
 def chosen_judge(path: Path, judges: Iterable[JudgeRecord], name: str | None) -> JudgeRecord:

@@ -26,7 +26,7 @@ from agentworldbench.prompts import reference_observation
 from agentworldbench.records import Prediction, Verdict
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.run import Run
-from agentworldbench.run_record import RunRecord
+from agentworldbench.run_record import RunRecord, check_times
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store
 from agentworldbench.submission.manifest import REFERENCES, Options, created
@@ -73,6 +73,7 @@ def _whole(run: Run) -> Results:
     """The results of a run that can be submitted. Raises DataError with the reason where it cannot."""
     if run.results is None:
         raise DataError(f"{run.path}: no results.json there; `awb score {run.path}` makes it")
+    check_times(run.path, run.record)
     if not run.results.complete:
         raise DataError(
             f"{run.path}: not complete{_missing(run.results)}; the command that made the run goes on with it"
