@@ -213,4 +213,4 @@ def without_blank_lines(text: str) -> str:
         return ""
     end = text.find("\n", last)
     end = len(text) if end < 0 else end
-    return text[text.rfind("\n", 0, first) + 1 : end].removesuffix("\r")
+    return text[text.rfind("\n", 0, first) + 1 : end].rstrip("\r")

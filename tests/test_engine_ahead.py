@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from agentworldbench.dataset import Dataset, open_dataset
 from agentworldbench.engine import ahead as ahead_module
 from agentworldbench.engine import pipeline as pipeline_module
-from agentworldbench.engine.ahead import Ahead, prompt_of
+from agentworldbench.engine.ahead import Ahead, Prompt, prompt_of
 from agentworldbench.engine.fitting import estimate_tokens, estimated, without_oldest
 from agentworldbench.engine.turns import Turns
 from agentworldbench.errors import DataError
@@ -186,6 +186,34 @@ def test_the_first_prompts_are_ready_before_anything_is_sent(
 
     work(dataset, store, Looking(world), max_connections=3)
     assert ready[0] == 3
+
+
+def test_trajectories_of_one_turn_find_their_prompts_ready(
+    store: Store, tmp_path: Path, loads: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each that is sent the next one is made that nobody has made yet, not one further behind."""
+    monkeypatch.setattr(pipeline_module, "LONG", 0)
+    make_official_folder(tmp_path / "data", domains=["terminal"], trajectories=40, special=False)
+    path = tmp_path / "data" / TASKS["terminal"].data_file
+    dataset = open_dataset({"terminal": path}, {"terminal": TASKS["terminal"]})
+    firsts = [ref for ref in dataset.refs if ref.turn_idx == 1]
+    stocks: list[Ahead] = []
+    ready: list[bool] = []
+    take: Callable[[Ahead, SampleRef], Prompt] = Ahead.take
+
+    def looking(self: Ahead, ref: SampleRef) -> Prompt:
+        stocks.append(self)
+        ready.append(bool(loads[ref.id]))
+        return take(self, ref)
+
+    async def when_all_are_made(request: Request, number: int) -> Completion:
+        while any(not loads[ref.id] for ref in firsts if ref in stocks[0]):
+            await asyncio.sleep(0)
+        return world(request, number)
+
+    monkeypatch.setattr(Ahead, "take", looking)
+    work(dataset, store, FakeModel(when_all_are_made), refs=firsts, max_connections=8)
+    assert ready == [True] * 40
 
 
 def test_stored_answers_are_read_for_nobody(dataset: Dataset, store: Store, loads: Counter[str]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
-from agentworldbench.engine.turns import Turns
+from agentworldbench.engine.turns import Row, Turns
 
 
 def test_what_one_begins_runs_before_the_next_goes_on() -> None:
@@ -75,3 +77,81 @@ def test_closed_turns_do_nothing_that_could_wait() -> None:
         await asyncio.wait_for(marked.wait(), 5)
 
     asyncio.run(work())
+
+
+def test_who_has_a_request_to_send_goes_before_who_writes_down() -> None:
+    seen: list[str] = []
+
+    async def one(wait: Callable[[], Awaitable[None]], name: str) -> None:
+        await wait()
+        seen.append(name)
+
+    async def work() -> None:
+        turns = Turns()
+        writing = [asyncio.create_task(one(turns.later, f"written {name}")) for name in range(2)]
+        sending = [asyncio.create_task(one(turns.next, f"sent {name}")) for name in range(3)]
+        await asyncio.wait_for(asyncio.gather(*writing, *sending), 5)
+
+    asyncio.run(work())
+    assert seen == ["sent 0", "sent 1", "sent 2", "written 0", "written 1"]
+
+
+def test_the_next_is_asked_before_the_last_is_written_and_two_are_never_unwritten() -> None:
+    seen: list[str] = []
+    answers, writes = ([asyncio.Event() for _ in range(3)] for _ in range(2))
+
+    async def work(number: int, answered: Callable[[], None]) -> None:
+        seen.append(f"asked {number}")
+        await answers[number].wait()
+        answered()
+        await writes[number].wait()
+        seen.append(f"written {number}")
+
+    async def worker(group: asyncio.TaskGroup) -> None:
+        row = Row(group)
+        for number in range(3):
+            await row.ask(partial(work, number))
+
+    async def until(events: list[str]) -> None:
+        while seen != events:
+            await asyncio.sleep(0)
+
+    async def session() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker(group))
+            answers[0].set()
+            await until(["asked 0", "asked 1"])
+            answers[1].set()
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert seen == ["asked 0", "asked 1"]
+            writes[0].set()
+            await until(["asked 0", "asked 1", "written 0", "asked 2"])
+            for event in (*answers, *writes):
+                event.set()
+
+    asyncio.run(asyncio.wait_for(session(), 5))
+    assert sorted(seen[4:]) == ["written 1", "written 2"]
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_what_fails_while_it_is_written_stops_all(early: bool) -> None:
+    async def work(answered: Callable[[], None]) -> None:
+        if early:
+            answered()
+            await asyncio.sleep(0)
+        raise OSError("no room")
+
+    async def worker(group: asyncio.TaskGroup) -> None:
+        row = Row(group)
+        await row.ask(work)
+        await row.ask(lambda answered: asyncio.sleep(60))
+        pytest.fail("it went on")
+
+    async def session() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker(group))
+
+    with pytest.raises(ExceptionGroup) as problems:
+        asyncio.run(asyncio.wait_for(session(), 5))
+    assert [str(one) for one in problems.value.exceptions if isinstance(one, OSError)] == ["no room"]

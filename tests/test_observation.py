@@ -164,6 +164,7 @@ def test_a_stored_reply_is_read_the_same_again(text: str, reason: str, reasoning
 
 
 @settings(deadline=None)
+@example("0\r\r")
 @given(st.text().filter(lambda text: not any(char in text for char in "<[◁*") and "analysis" not in text))
 def test_a_text_without_markers_is_itself_but_for_blank_lines(text: str) -> None:
     found = read(text)

@@ -20,6 +20,7 @@ from agentworldbench.engine.fitting import Room
 from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.steps import Predictor
+from agentworldbench.engine.turns import Turns
 from agentworldbench.errors import AwbError, CredentialsError, QuotaError
 from agentworldbench.journal import is_unfinished
 from agentworldbench.merge import merge_runs
@@ -193,6 +194,25 @@ def test_an_interrupt_loses_no_attempt_that_had_ended(data: Path, tmp_path: Path
         assert is_unfinished(record)
         assert (record.cost_usd, len(record.attempts), len(store.verdicts)) == (0.25, 1, 0)
         assert all(not is_unfinished(one) for one in store.predictions.every_line())
+
+
+def test_an_interrupt_loses_no_answer_that_is_there(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are written down when nobody has a request to send, or when the run is stopped."""
+    reached = asyncio.Event()
+
+    async def not_yet(self: Turns) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Turns, "later", not_yet)
+    judge = FakeModel(lambda request, number: pytest.fail("asked after the stop"), "judge", "there")
+    with locked_store(tmp_path / "run") as store:
+        interrupted(store, data, world, judge, reached)
+        records = list(store.predictions.every_line())
+        assert records
+        assert all(one.failure is None and one.observation for one in records)
 
 
 @pytest.mark.parametrize("outcome", [fails("rate_limit", cost_usd=0.0), fails("unreachable", cost_usd=0.0)])

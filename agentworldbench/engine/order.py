@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from agentworldbench.records import Message, SampleRef
@@ -96,9 +97,9 @@ class Work:
             insort(self._ready, one, key=lambda ready: -ready[0])
         self._wake(len(behind))
 
-    def next_but(self, others: int) -> Trajectory | None:
-        """The trajectory that is taken when so many others are, as far as it is ready already."""
-        return self._ready[-1 - others][1] if others < len(self._ready) else None
+    def coming(self, most: int) -> Iterator[Trajectory]:
+        """The trajectories that are taken next, at most so many, as far as they are ready already."""
+        return (turns for _, turns in islice(reversed(self._ready), most))
 
     def _wake(self, count: int) -> None:
         while count and self._waiting:

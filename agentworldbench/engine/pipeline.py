@@ -3,7 +3,7 @@
 In: a data set, the chosen samples, a model (or none) and judges, and a store. Out: records in the
 store's journals. Workers take whole trajectories in the order of `order.py`; each trajectory has
 one prediction request in flight, and a prediction is handed to the judges as soon as it is
-journaled. Records that exist already are not asked for again.
+journaled. Where answers come together, the next requests are sent before these are written down.
 
 There are as many workers as there may ever be connections; most of them wait for a slot of the
 endpoint's limiter, which goes to the earliest trajectory first. So what was begun is finished (and
@@ -14,15 +14,18 @@ let go with the record, so memory stays flat.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
 
 from agentworldbench.dataset import Dataset
-from agentworldbench.engine.accounts import Job
 from agentworldbench.engine.ahead import LONG, Ahead
+from agentworldbench.engine.budget import Asker
+from agentworldbench.engine.due import Due
+from agentworldbench.engine.lanes import Lanes
 from agentworldbench.engine.limiter import MOST, START, Limiter, Limiters, Slot
 from agentworldbench.engine.order import Reads, Taken, Trajectory, Work, in_order, reads
 from agentworldbench.engine.progress import Progress
@@ -31,7 +34,7 @@ from agentworldbench.engine.recall import remembered
 from agentworldbench.engine.retry import Answer, ask
 from agentworldbench.engine.spending import Ledger
 from agentworldbench.engine.steps import Predictor, judge, predict
-from agentworldbench.engine.turns import Turns
+from agentworldbench.engine.turns import Row, Turns
 from agentworldbench.engine.units import (
     Question,
     Unit,
@@ -41,7 +44,7 @@ from agentworldbench.engine.units import (
 )
 from agentworldbench.errors import AwbError
 from agentworldbench.models import Model
-from agentworldbench.records import TRANSIENT, Attempt, Failure, Prediction, Request, SampleRef, Verdict
+from agentworldbench.records import Attempt, Completion, Prediction, Request, SampleRef
 from agentworldbench.response_cache import ResponseCache
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.store import Store
@@ -85,35 +88,22 @@ class Pipeline:
         self._progress = progress
         self._cache = cache
         self._ledger = ledger or Ledger()
-        self._epochs = range(1, epochs + 1)
-        wanted = repeats if isinstance(repeats, Mapping) else {one.digest(): repeats for one in judges}
-        self._repeats = {digest: range(1, number + 1) for digest, number in wanted.items()}
+        self._due = Due(store, predictor, judges, epochs, repeats, patience.retry_failed)
         self._limiters = Limiters()
         self._turns = Turns()
         self._ahead = Ahead(dataset, self._turns)
-        self._queue: asyncio.Queue[deque[Question] | None] = asyncio.Queue()
-        self._lanes: dict[tuple[int, str], deque[Question]] = {}
+        self._lanes = Lanes()
         self._to_judge: Counter[tuple[str, str]] = Counter()
 
     def due(self, refs: Sequence[SampleRef]) -> tuple[list[Unit], list[Question]]:
-        """What a session would ask for, before it is started.
-
-        Questions include those about predictions that would be made.
-        """
-        units: list[Unit] = []
-        questions: list[Question] = []
-        for unit in self._units(refs):
-            stored = self._stored_prediction(unit)
-            if stored is None and self._predictor is not None:
-                units.append(unit)
-            questions += [one for one in self._questions(unit) if self._is_due(one, stored)]
-        return units, questions
+        """What a session would ask for, before it is started."""
+        return self._due.all(refs)
 
     async def run(self, refs: Sequence[SampleRef], seed: int | None) -> None:
         """Do all that is due. Raises the AwbError of a fatal failure; finished records stay."""
-        verdicts = sum(map(len, self._repeats.values()))
+        verdicts = sum(map(len, self._due.repeats.values()))
         samples = Counter(ref.domain for ref in refs)
-        totals = {domain: count * len(self._epochs) for domain, count in samples.items()}
+        totals = {domain: count * len(self._due.epochs) for domain, count in samples.items()}
         self._progress.predictions.totals = Counter(totals)
         self._progress.verdicts.totals = Counter(
             {domain: count * verdicts for domain, count in totals.items()}
@@ -121,8 +111,8 @@ class Pipeline:
         # In an engine of this process nothing is read twice, and batches are filled from all samples.
         apart = self._predictor is not None and self._predictor.model.batch is not None
         work = Work(self._in_hand(in_order(refs, seed), apart), apart)
-        for (digest, repeats), ref in product(self._repeats.items(), refs):
-            self._to_judge[digest, ref.domain] += len(self._epochs) * len(repeats)
+        for (digest, repeats), ref in product(self._due.repeats.items(), refs):
+            self._to_judge[digest, ref.domain] += len(self._due.epochs) * len(repeats)
         self._progress.limiters = self._limiters
         judging = sum(self._workers(judge.model) for judge in self._judges)  # each may have its own endpoint
         model = self._predictor.model if self._predictor else None
@@ -130,15 +120,14 @@ class Pipeline:
             if self._predictor is not None:
                 self._predictor.make_ready()
             if model is not None and model.endpoint is not None:
-                await self._ahead.fill(self._first_ones(work, self._at_first(model)))
+                await self._ahead.fill(self._to_begin(work, self._at_first(model)))
             async with asyncio.TaskGroup() as group:
                 for _ in range(judging):
                     group.create_task(self._judge_worker())
                 async with asyncio.TaskGroup() as predicting:
                     for _ in range(self._workers(model)):
-                        predicting.create_task(self._predict_worker(work))
-                for _ in range(judging):
-                    self._queue.put_nowait(None)
+                        predicting.create_task(self._predict_worker(work, Row(predicting)))
+                self._lanes.end(judging)
         except BaseExceptionGroup as problems:
             raise _first_error(problems) from problems
         finally:
@@ -158,31 +147,31 @@ class Pipeline:
         for turns in trajectories:
             yield from ((ref,) for ref in turns) if apart else (turns,)
 
-    def _units(self, refs: Iterable[SampleRef]) -> Iterator[Unit]:
-        """Sample after sample, its epochs in a row: they have one prompt."""
-        return (Unit(ref, epoch) for ref in refs for epoch in self._epochs)
-
-    def _questions(self, unit: Unit, place: int = 0) -> Iterator[Question]:
-        for one in self._judges:
-            yield from (Question(unit, one, n, place) for n in self._repeats[one.digest()])
-
-    async def _predict_worker(self, work: Work) -> None:
+    async def _predict_worker(self, work: Work, row: Row) -> None:
         while (taken := await work.take()) is not None:
-            units = list(self._units(taken.turns))
+            units = list(self._due.units(taken.turns))
             limiter = self._limiter(self._predictor.model) if self._predictor else Limiter(1)
             async with limiter.slot(taken.place) as slot:
                 for index, unit in enumerate(units):
-                    await self._predict(unit, taken, units[index + 1 :], slot, work)
+                    await row.ask(partial(self._predict, unit, taken, units[index + 1 :], slot, work))
                     work.answered(taken.turns)
                     self._progress.update()
 
-    async def _predict(self, unit: Unit, taken: Taken, rest: Sequence[Unit], slot: Slot, work: Work) -> None:
+    async def _predict(
+        self,
+        unit: Unit,
+        taken: Taken,
+        rest: Sequence[Unit],
+        slot: Slot,
+        work: Work,
+        answered: Callable[[], None],
+    ) -> None:
         """Make sure of a prediction, and hand it over to the judges. No text outlives this call."""
         stage, place = self._progress.predictions, taken.place
-        prediction = self._stored_prediction(unit)
+        prediction = self._due.prediction(unit)
         if self._ledger.limit is not None:
             slot.give_back()  # what this waits for may need it
-        if not await self._ledger.admit(self._jobs(unit, prediction), place):
+        if not await self._ledger.admit(self._due.jobs(unit, prediction), place):
             return  # left for a session with a higher --max-cost
         if prediction is not None:
             stage.reuse(unit.ref.domain, prediction.failure)
@@ -191,12 +180,13 @@ class Pipeline:
             await slot.take()
             await self._turns.next()
             prompt = self._ahead.take(unit.ref)
-            later = [one.ref for one in rest if self._stored_prediction(one) is None]
+            later = [one.ref for one in rest if self._due.prediction(one) is None]
             self._prepare(later, work)
             again = reads(taken, unit.ref, later, self._predictor.model.limits.context)
             make = partial(predict, self._predictor, prompt, unit.epoch, read_again=again)
             with accounted(self._store.predictions, partial(unfinished_prediction, unit)) as attempts:
-                prediction = await remembered(self._cache, partial(self._ask, slot, attempts), make)
+                asker = partial(self._ask_first, answered, partial(self._ask, slot, attempts))
+                prediction = await remembered(self._cache, asker, make)
             self._store.predictions.append(prediction)
             self._ledger.settle(unit.job, prediction)
             stage.add(unit.ref.domain, prediction.usage, prediction.cost_usd, prediction.failure)
@@ -207,74 +197,33 @@ class Pipeline:
         """Have a prompt made ready meanwhile: the next one of this trajectory, or of one that is begun soon."""
         if self._predictor is None or self._predictor.model.endpoint is None:
             return
-        turns = later or work.next_but(len(self._ahead))
-        ref = turns[0] if turns else None
-        if ref is not None and ref.length >= LONG and (ref.id, 1) not in self._store.predictions:
+        soon = self._to_begin(work, self._limiter(self._predictor.model).limit)
+        ref = later[0] if later else next((ref for ref in soon if ref not in self._ahead), None)
+        if ref is not None and ref.length >= LONG:
             self._ahead.want(ref)
 
-    def _first_ones(self, work: Work, count: int) -> Iterator[SampleRef]:
-        """The samples with which the first trajectories begin, as far as they have no record yet."""
-        for turns in filter(None, map(work.next_but, range(count))):
-            if (turns[0].id, 1) not in self._store.predictions:
-                yield turns[0]
-
-    def _jobs(self, unit: Unit, prediction: Prediction | None) -> list[Job]:
-        """What is to be paid for a unit: its prediction where there is none yet, and its verdicts."""
-        first = [unit.job] if prediction is None and self._predictor is not None else []
-        return first + [one.job for one in self._questions(unit) if self._is_due(one, prediction)]
-
-    def _stored_prediction(self, unit: Unit) -> Prediction | None:
-        """The prediction that need not be made again, or None."""
-        stored = self._store.predictions.get((unit.ref.id, unit.epoch))
-        if stored is None or self._predictor is None:
-            return stored
-        return None if self._ask_again(self._predictor.failed(stored)) else stored
-
-    def _ask_again(self, failure: Failure | None) -> bool:
-        """Whether a stored failure is asked again: transient ones always, others on request."""
-        return failure is not None and (self._patience.retry_failed or failure.kind in TRANSIENT)
-
-    def _stored_verdict(self, question: Question, prediction: Prediction) -> Verdict | None:
-        judge = question.judge
-        system = judge.system_sha256(question.unit.ref.domain)
-        return self._store.verdict_on(
-            prediction, judge.digest(), judge.protocol.parse, system, question.repeat
-        )
-
-    def _is_due(self, question: Question, prediction: Prediction | None) -> bool:
-        if prediction is None:
-            return self._predictor is not None
-        if question.judge.shown(prediction) is None:
-            return False
-        stored = self._stored_verdict(question, prediction)
-        return stored is None or self._ask_again(question.judge.failed(stored))
+    def _to_begin(self, work: Work, most: int) -> Iterator[SampleRef]:
+        """The samples with which the next trajectories begin, as far as they have no record yet."""
+        firsts = (turns[0] for turns in work.coming(most))
+        return (ref for ref in firsts if (ref.id, 1) not in self._store.predictions)
 
     def _hand_over(self, unit: Unit, prediction: Prediction | None, place: int) -> None:
         """Queue the judging of a prediction, where it can be judged and is not yet."""
         stage = self._progress.verdicts
-        for question in self._questions(unit, place):
-            if prediction is not None and self._is_due(question, prediction):
-                self._line_up(question)
+        for question in self._due.questions(unit, place):
+            if prediction is not None and self._due.is_due(question, prediction):
+                self._lanes.put(question)
                 continue
             self._to_judge[question.judge.digest(), unit.ref.domain] -= 1
             self._ledger.release(question.job)
             if prediction is None or question.judge.shown(prediction) is None:
                 stage.totals[unit.ref.domain] -= 1
             else:
-                stored = self._stored_verdict(question, prediction)
+                stored = self._due.verdict(question, prediction)
                 stage.reuse(unit.ref.domain, question.judge.failed(stored) if stored else None)
 
-    def _line_up(self, question: Question) -> None:
-        """Queue a question behind those of its judge about the same trajectory: they begin alike too."""
-        lane = deque[Question]()
-        if question.judge.model.batch is None:
-            lane = self._lanes.setdefault((question.place, question.judge.digest()), lane)
-        lane.append(question)
-        if len(lane) == 1:
-            self._queue.put_nowait(lane)
-
     async def _judge_worker(self) -> None:
-        while (lane := await self._queue.get()) is not None:
+        while (lane := await self._lanes.take()) is not None:
             while lane:  # the one that is asked stays in its lane, which so is nobody else's
                 await self._judge(lane[0], list(islice(lane, 1, None)))
                 self._progress.update()
@@ -297,9 +246,8 @@ class Pipeline:
             assert observation is not None, "queued only when it can be judged"
             unfinished = partial(unfinished_verdict, question, observation)
             with accounted(self._store.verdicts, unfinished) as attempts:
-                verdict = await remembered(
-                    self._cache, partial(self._ask, slot, attempts), make, judging.failed
-                )
+                asker = partial(self._ask, slot, attempts)
+                verdict = await remembered(self._cache, asker, make, judging.failed)
         self._store.verdicts.append(verdict)
         self._ledger.settle(question.job, verdict)
         stage = self._progress.verdicts
@@ -308,6 +256,17 @@ class Pipeline:
 
     async def _ask(self, slot: Slot, attempts: list[Attempt], model: Model, request: Request) -> Answer:
         return await ask(model, request, slot, self._patience.max_retries, self._progress, attempts)
+
+    async def _ask_first(
+        self, answered: Callable[[], None], asker: Asker, model: Model, request: Request
+    ) -> Answer:
+        """The answer, once nobody has a request to send: first the server has work again, then it is written down."""
+        answer = await asker(model, request)
+        if isinstance(answer.outcome, Completion):
+            answered()
+            with suppress(asyncio.CancelledError):  # it is written down, also where a run is stopped
+                await self._turns.later()
+        return answer
 
     def _limiter(self, model: Model) -> Limiter:
         """The limiter of a model's endpoint; ceilings of all who share the endpoint hold for it."""

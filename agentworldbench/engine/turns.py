@@ -1,12 +1,13 @@
-"""Lets workers go on one at a time, each in a turn of the event loop of its own; spare time goes to what can wait.
+"""Lets workers go on one at a time, each in a turn of the event loop of its own; what can wait comes after them.
 
 Replies that come together wake their workers together. Did all of them prepare their next requests in one
 turn of the loop, the first request would leave only when the last is prepared: HTTP clients write in the
 next turn. Then all wait together for the server again, and preparing and waiting take turns instead of
 overlapping, which costs as much time as the preparing of all of them, once a round.
 
-What can wait is done while no worker waits for a turn, one thing at a time, with a pause as long as it took:
-a reply that comes in between is held up by one such thing at most, and gets half of the loop's time.
+Answers are written down while nobody has a request to send (`later`, and `Row` for a worker that so asks on before
+its last answer is written). What can wait still longer is done in spare time, one thing at a time, with a pause as
+long as it took: a reply that comes in between is held up by one such thing at most.
 """
 
 from __future__ import annotations
@@ -14,31 +15,30 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 PAUSE: Final = 0.001
 """Seconds at least before and between things that can wait: a worker that had its turn sends its request in them."""
 
 
 class Turns:
-    """`await turns.next()` returns in a turn of the loop in which it returns to nobody else."""
+    """`await turns.next()` returns in a turn of the loop in which it returns to nobody else; `later` lets `next` go first."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._after: deque[asyncio.Future[None]] = deque()
         self._calling = False
         self._spare: deque[Callable[[], None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     async def next(self) -> None:
         """Wait for a turn; first come, first served."""
-        loop = asyncio.get_running_loop()
-        mine = loop.create_future()
-        self._waiting.append(mine)
-        if not self._calling:
-            self._calling = True
-            loop.call_soon(self._call, loop)
-        await mine
+        await self._turn(self._waiting)
+
+    async def later(self) -> None:
+        """Wait for a turn that nobody wants who waits for the next one."""
+        await self._turn(self._after)
 
     def spare(self, work: Callable[[], None]) -> None:
         """Have something done that can wait; it must not raise."""
@@ -52,15 +52,25 @@ class Turns:
             self._timer.cancel()
             self._timer = None
 
-    def _call(self, loop: asyncio.AbstractEventLoop) -> None:
-        while self._waiting and self._waiting[0].done():
-            self._waiting.popleft()  # given up meanwhile
-        self._calling = bool(self._waiting)
-        if self._calling:
-            self._waiting.popleft().set_result(None)
+    async def _turn(self, queue: deque[asyncio.Future[None]]) -> None:
+        loop = asyncio.get_running_loop()
+        mine = loop.create_future()
+        queue.append(mine)
+        if not self._calling:
+            self._calling = True
             loop.call_soon(self._call, loop)
-        else:
-            self._rest(PAUSE)
+        await mine
+
+    def _call(self, loop: asyncio.AbstractEventLoop) -> None:
+        for queue in (self._waiting, self._after):
+            while queue:
+                mine = queue.popleft()
+                if not mine.done():  # else it was given up meanwhile
+                    mine.set_result(None)
+                    loop.call_soon(self._call, loop)
+                    return
+        self._calling = False
+        self._rest(PAUSE)
 
     def _rest(self, seconds: float) -> None:
         if self._spare and self._timer is None and not self._calling:
@@ -72,3 +82,24 @@ class Turns:
             began = time.monotonic()
             self._spare.popleft()()
             self._rest(max(PAUSE, time.monotonic() - began))
+
+
+class Row:
+    """What one worker asks, one thing after another: the next one as soon as there is an answer, before it is written down.
+
+    At most one answer is still to be written when the next one comes.
+    """
+
+    def __init__(self, group: asyncio.TaskGroup) -> None:
+        self._group = group
+        self._writing: asyncio.Task[None] | None = None
+
+    async def ask(self, work: Callable[[Callable[[], None]], Coroutine[Any, Any, None]]) -> None:
+        """Begin `work(answered)` as a task of the group; returns when it calls `answered`, or has ended without."""
+        answered = asyncio.Event()
+        task = self._group.create_task(work(answered.set))
+        task.add_done_callback(lambda _: answered.set())
+        await answered.wait()
+        if self._writing is not None:
+            await self._writing
+        self._writing = task
