@@ -8,6 +8,7 @@ clock: a process is stopped when the server has seen a number of requests.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -211,6 +212,26 @@ def test_an_interrupt_waits_until_the_work_has_ended() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert cleaned == [1]
+
+
+@pytest.mark.parametrize("first", [0, 700, 50_000])
+def test_the_callers_garbage_collection_is_as_before_whatever_happened(first: int) -> None:
+    """Seldom while requests fly, never where somebody has switched it off."""
+    seen: list[int] = []
+
+    async def work() -> None:
+        seen.append(gc.get_threshold()[0])
+        raise OSError("no room")
+
+    before = gc.get_threshold()
+    gc.set_threshold(first, 7, 9)
+    try:
+        with pytest.raises(OSError, match="no room"):
+            run_in_thread(work)
+        assert gc.get_threshold() == (first, 7, 9)
+    finally:
+        gc.set_threshold(*before)
+    assert seen == [max(first, 10_000) if first else 0]
 
 
 TAILS = {

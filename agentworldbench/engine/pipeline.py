@@ -197,15 +197,17 @@ class Pipeline:
         """Have a prompt made ready meanwhile: the next one of this trajectory, or of one that is begun soon."""
         if self._predictor is None or self._predictor.model.endpoint is None:
             return
-        soon = self._to_begin(work, self._limiter(self._predictor.model).limit)
-        ref = later[0] if later else next((ref for ref in soon if ref not in self._ahead), None)
+        most = self._limiter(self._predictor.model).limit
+        ref = later[0] if later else next(self._to_begin(work, most), None)
         if ref is not None and ref.length >= LONG:
             self._ahead.want(ref)
 
     def _to_begin(self, work: Work, most: int) -> Iterator[SampleRef]:
-        """The samples with which the next trajectories begin, as far as they have no record yet."""
-        firsts = (turns[0] for turns in work.coming(most))
-        return (ref for ref in firsts if (ref.id, 1) not in self._store.predictions)
+        """The samples with which the next trajectories begin, as far as they have neither record nor prompt yet."""
+        ready, done = self._ahead, self._store.predictions
+        for turns in work.coming(most):  # gone through for every request, so no more is done than must be
+            if turns[0] not in ready and (turns[0].id, 1) not in done:
+                yield turns[0]
 
     def _hand_over(self, unit: Unit, prediction: Prediction | None, place: int) -> None:
         """Queue the judging of a prediction, where it can be judged and is not yet."""

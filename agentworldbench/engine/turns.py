@@ -6,14 +6,13 @@ next turn. Then all wait together for the server again, and preparing and waitin
 overlapping, which costs as much time as the preparing of all of them, once a round.
 
 Answers are written down while nobody has a request to send (`later`, and `Row` for a worker that so asks on before
-its last answer is written). What can wait still longer is done in spare time, one thing at a time, with a pause as
-long as it took: a reply that comes in between is held up by one such thing at most.
+its last answer is written). What can wait still longer is done in spare time, one thing at a time, with a pause between
+them: a reply that comes meanwhile is held up by one such thing at most.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
@@ -79,9 +78,8 @@ class Turns:
     def _use_spare_time(self) -> None:
         self._timer = None
         if not self._calling:  # else the last of the waiting workers is followed by it
-            began = time.monotonic()
             self._spare.popleft()()
-            self._rest(max(PAUSE, time.monotonic() - began))
+            self._rest(PAUSE)
 
 
 class Row:
