@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
+from typing import Final
 
 from agentworldbench.dataset import Dataset
 from agentworldbench.engine.ahead import LONG, Ahead
@@ -48,6 +49,9 @@ from agentworldbench.records import Attempt, Completion, Prediction, Request, Sa
 from agentworldbench.response_cache import ResponseCache
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.store import Store
+
+FULL: Final = 0.75
+"""Share of the connections for which prompts are in stock, above which no more are looked for."""
 
 
 @dataclass(frozen=True)
@@ -194,20 +198,19 @@ class Pipeline:
         self._hand_over(unit, prediction, place)
 
     def _prepare(self, later: Sequence[SampleRef], work: Work) -> None:
-        """Have a prompt made ready meanwhile: the next one of this trajectory, or of one that is begun soon."""
+        """Have prompts made ready meanwhile: the next one of this trajectory, or those with which others begin soon."""
         if self._predictor is None or self._predictor.model.endpoint is None:
             return
         most = self._limiter(self._predictor.model).limit
-        ref = later[0] if later else next(self._to_begin(work, most), None)
-        if ref is not None and ref.length >= LONG:
-            self._ahead.want(ref)
+        many = len(self._ahead) > FULL * most
+        for ref in later[:1] or (() if many else self._to_begin(work, most)):
+            if ref.length >= LONG:
+                self._ahead.want(ref)
 
     def _to_begin(self, work: Work, most: int) -> Iterator[SampleRef]:
-        """The samples with which the next trajectories begin, as far as they have neither record nor prompt yet."""
-        ready, done = self._ahead, self._store.predictions
-        for turns in work.coming(most):  # gone through for every request, so no more is done than must be
-            if turns[0] not in ready and (turns[0].id, 1) not in done:
-                yield turns[0]
+        """The samples with which the next trajectories begin, as far as they have no record yet."""
+        firsts = (turns[0] for turns in work.coming(most))
+        return (ref for ref in firsts if (ref.id, 1) not in self._store.predictions)
 
     def _hand_over(self, unit: Unit, prediction: Prediction | None, place: int) -> None:
         """Queue the judging of a prediction, where it can be judged and is not yet."""
