@@ -168,6 +168,6 @@ def _together(panel: Panel, outcomes: Mapping[str, Sequence[Outcome]]) -> Outcom
                 if one.stage == stage:
                     return one
     values = panel_values(panel, judged(outcomes).verdicts)
-    if values is not None:
+    if values is not None and "total" in values:
         return Outcome(values)
     return Outcome(None, "judge", TOO_FEW, f"fewer than {panel.least} judges have a valid verdict")

@@ -232,7 +232,10 @@ def flatten(value: Any, root: str = "") -> Flat:
             for line in text_lines(node):
                 leaves[path, kind, line] += 1
         else:
-            leaves[path, kind, _plain(node)] += 1
+            leaf = path, kind, _plain(node)
+            # 8 and 8.0 are one leaf; it is a float if any of them is, whichever the list names first.
+            count = leaves.pop(leaf, 0) if isinstance(node, float) else leaves[leaf]
+            leaves[leaf] = count + 1
     return flat
 
 
