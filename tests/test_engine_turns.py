@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -155,3 +156,35 @@ def test_what_fails_while_it_is_written_stops_all(early: bool) -> None:
     with pytest.raises(ExceptionGroup) as problems:
         asyncio.run(asyncio.wait_for(session(), 5))
     assert [str(one) for one in problems.value.exceptions if isinstance(one, OSError)] == ["no room"]
+
+
+@pytest.mark.parametrize("problem", [ValueError("the error"), asyncio.CancelledError()])
+def test_a_worker_that_waits_for_what_is_written_ends_with_the_others(problem: BaseException) -> None:
+    """What is written is written, nothing else begins, and only the error itself is told."""
+    written: list[int] = []
+
+    async def work(number: int, answered: Callable[[], None]) -> None:
+        answered()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+        written.append(number)
+
+    async def worker(group: asyncio.TaskGroup) -> None:
+        row = Row(group)
+        for number in range(3):
+            await row.ask(partial(work, number))
+
+    async def session() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker(group))
+            for _ in range(10):
+                await asyncio.sleep(0)
+            raise problem
+
+    with pytest.raises(
+        type(problem) if isinstance(problem, asyncio.CancelledError) else ExceptionGroup
+    ) as told:
+        asyncio.run(asyncio.wait_for(session(), 5))
+    assert sorted(written) == [0, 1]
+    assert getattr(told.value, "exceptions", (problem,)) == (problem,)

@@ -136,7 +136,9 @@ def test_what_comes_over_the_wire(case: dict[str, Any]) -> None:
     assert case.get("says", "") in outcome.failure.message
 
 
-@pytest.mark.parametrize("text", ['{"a": [1, -2.5e3, null], "b": "ä\u2028"}', '[{"\\u00e4\\n": true}, "\\ud83d\\ude00"]'])
+@pytest.mark.parametrize(
+    "text", ['{"a": [1, -2.5e3, null], "b": "ä\u2028"}', '[{"\\u00e4\\n": true}, "\\ud83d\\ude00"]']
+)
 def test_every_beginning_of_a_text_breaks_off_and_nothing_else(text: str) -> None:
     whole = text.encode()
     assert all(breaks_off(whole[:length]) for length in range(len(whole)))

@@ -291,7 +291,7 @@ def _first_error(problems: BaseExceptionGroup) -> BaseException:
     while stack:
         problem = stack.pop()
         if isinstance(problem, BaseExceptionGroup):
-            stack.extend(problem.exceptions)
+            stack.extend(reversed(problem.exceptions))
         else:
             leaves.append(problem)
     return next((problem for problem in leaves if isinstance(problem, AwbError)), leaves[0])

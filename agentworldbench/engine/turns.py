@@ -101,5 +101,7 @@ class Row:
         task.add_done_callback(lambda _: answered.set())
         await answered.wait()
         if self._writing is not None:
-            await self._writing
+            await asyncio.wait(
+                (self._writing,)
+            )  # where this is given up, that is not: what fails there the group tells
         self._writing = task

@@ -97,9 +97,8 @@ async def _read(lines: AsyncIterator[str], reply: _Reply, secrets: tuple[str, ..
             async with asyncio.timeout(silence):
                 line = await anext(lines, None)
         except TimeoutError:
-            if unread is None and reply.finish_reason is None:
-                return _broken(f"the stream fell silent for {SILENCE:g} s")
-            return unread
+            whole = reply.finish_reason is not None
+            return unread if unread or whole else _broken(f"the stream fell silent for {SILENCE:g} s")
         if line is not None and unread is not None:
             return unread
         field, _, told = (line or "").partition(":")
