@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from agentworldbench.engine import turns as turns_module
 from agentworldbench.engine.turns import Row, Turns
 
 
@@ -80,7 +81,15 @@ def test_closed_turns_do_nothing_that_could_wait() -> None:
     asyncio.run(work())
 
 
-def test_who_has_a_request_to_send_goes_before_who_writes_down() -> None:
+@pytest.mark.parametrize(
+    ("longest", "order"),
+    [(60.0, ["sent 0", "sent 1", "sent 2", "written 0", "written 1"]),
+     (0.0, ["written 0", "sent 0", "written 1", "sent 1", "sent 2"])],
+)  # fmt: skip
+def test_who_has_a_request_to_send_goes_before_who_writes_down_but_not_for_ever(
+    longest: float, order: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns_module, "LONGEST", longest)
     seen: list[str] = []
 
     async def one(wait: Callable[[], Awaitable[None]], name: str) -> None:
@@ -94,7 +103,7 @@ def test_who_has_a_request_to_send_goes_before_who_writes_down() -> None:
         await asyncio.wait_for(asyncio.gather(*writing, *sending), 5)
 
     asyncio.run(work())
-    assert seen == ["sent 0", "sent 1", "sent 2", "written 0", "written 1"]
+    assert seen == order
 
 
 def test_the_next_is_asked_before_the_last_is_written_and_two_are_never_unwritten() -> None:

@@ -5,8 +5,8 @@ turn of the loop, the first request would leave only when the last is prepared: 
 next turn. Then all wait together for the server again, and preparing and waiting take turns instead of
 overlapping, which costs as much time as the preparing of all of them, once a round.
 
-Answers are written down while nobody has a request to send (`later`, and `Row` for a worker that so asks on before
-its last answer is written). What can wait still longer is done in spare time, one thing at a time, with a pause as
+Answers are written down while nobody has a request to send, or after a while all the same (`later`, and `Row` for a
+worker that so asks on before its last answer is written). What can wait still longer is done in spare time, one thing at a time, with a pause as
 long as it took: a reply that comes in between is held up by one such thing at most.
 """
 
@@ -18,17 +18,23 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+_Waiting = tuple[float, asyncio.Future[None]]
+"""Since when, on the loop's clock, and what is set when it goes on."""
 PAUSE: Final = 0.001
 """Seconds at least before and between things that can wait: a worker that had its turn sends its request in them."""
+
+
+LONGEST: Final = 0.25
+"""Seconds for which who writes down lets others go first; then they take turns, however many requests there are to send."""
 
 
 class Turns:
     """`await turns.next()` returns in a turn of the loop in which it returns to nobody else; `later` lets `next` go first."""
 
     def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._after: deque[asyncio.Future[None]] = deque()
-        self._calling = False
+        self._waiting: deque[_Waiting] = deque()
+        self._after: deque[_Waiting] = deque()
+        self._calling = self._went_after = False
         self._spare: deque[Callable[[], None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -37,7 +43,7 @@ class Turns:
         await self._turn(self._waiting)
 
     async def later(self) -> None:
-        """Wait for a turn that nobody wants who waits for the next one."""
+        """Wait for a turn that nobody wants who waits for the next one; but not for longer than `LONGEST` and those before."""
         await self._turn(self._after)
 
     def spare(self, work: Callable[[], None]) -> None:
@@ -52,20 +58,24 @@ class Turns:
             self._timer.cancel()
             self._timer = None
 
-    async def _turn(self, queue: deque[asyncio.Future[None]]) -> None:
+    async def _turn(self, queue: deque[_Waiting]) -> None:
         loop = asyncio.get_running_loop()
         mine = loop.create_future()
-        queue.append(mine)
+        queue.append((loop.time(), mine))
         if not self._calling:
             self._calling = True
             loop.call_soon(self._call, loop)
         await mine
 
     def _call(self, loop: asyncio.AbstractEventLoop) -> None:
-        for queue in (self._waiting, self._after):
+        queues = [self._waiting, self._after]
+        if self._after and not self._went_after and loop.time() - self._after[0][0] >= LONGEST:
+            queues.reverse()
+        for queue in queues:
             while queue:
-                mine = queue.popleft()
+                _, mine = queue.popleft()
                 if not mine.done():  # else it was given up meanwhile
+                    self._went_after = queue is self._after
                     mine.set_result(None)
                     loop.call_soon(self._call, loop)
                     return
