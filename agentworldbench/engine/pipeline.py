@@ -260,9 +260,10 @@ class Pipeline:
     async def _ask_first(
         self, answered: Callable[[], None], asker: Asker, model: Model, request: Request
     ) -> Answer:
-        """The answer, once nobody has a request to send: first the server has work again, then it is written down."""
+        """The answer, once nobody has a request to send: first the server has work again, then it is written down.
+        A baseline has it at once, and would only gather what is to be written."""
         answer = await asker(model, request)
-        if isinstance(answer.outcome, Completion):
+        if isinstance(answer.outcome, Completion) and (model.batch or not model.local):
             answered()
             with suppress(asyncio.CancelledError):  # it is written down, also where a run is stopped
                 await self._turns.later()
