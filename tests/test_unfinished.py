@@ -236,6 +236,29 @@ def test_a_full_disk_while_answers_wait_is_what_is_told(
         assert set(store.predictions.keys()) == {(one, 1) for one in tried[:after]}
 
 
+def test_what_stops_a_run_is_told_and_nothing_that_follows_from_it(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where workers wait for their last answers to be written; and these are written."""
+
+    async def never(self: Turns) -> None:
+        await asyncio.Event().wait()
+
+    async def answer(request: Request, number: int) -> Any:
+        if number < 6:
+            return world(request, number)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        raise ValueError("the fault itself")
+
+    monkeypatch.setattr(Turns, "later", never)
+    dataset = open_dataset({"terminal": data / TASKS["terminal"].data_file}, {"terminal": TASKS["terminal"]})
+    with locked_store(tmp_path / "run") as store:
+        with pytest.raises(ValueError, match="the fault itself"):
+            work(dataset, store, FakeModel(answer), max_connections=3)
+        assert len(store.predictions) == 5
+
+
 @pytest.mark.parametrize("outcome", [fails("rate_limit", cost_usd=0.0), fails("unreachable", cost_usd=0.0)])
 def test_what_cost_nothing_leaves_no_line(outcome: Any, data: Path, tmp_path: Path) -> None:
     reached = asyncio.Event()
