@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
 
+from agentworldbench.engine import turns as turns_module
 from agentworldbench.engine.turns import Row, Turns
 
 
@@ -79,7 +81,15 @@ def test_closed_turns_do_nothing_that_could_wait() -> None:
     asyncio.run(work())
 
 
-def test_who_has_a_request_to_send_goes_before_who_writes_down() -> None:
+@pytest.mark.parametrize(
+    ("longest", "order"),
+    [(60.0, ["sent 0", "sent 1", "sent 2", "written 0", "written 1"]),
+     (0.0, ["written 0", "sent 0", "written 1", "sent 1", "sent 2"])],
+)  # fmt: skip
+def test_who_has_a_request_to_send_goes_before_who_writes_down_but_not_for_ever(
+    longest: float, order: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns_module, "LONGEST", longest)
     seen: list[str] = []
 
     async def one(wait: Callable[[], Awaitable[None]], name: str) -> None:
@@ -93,7 +103,7 @@ def test_who_has_a_request_to_send_goes_before_who_writes_down() -> None:
         await asyncio.wait_for(asyncio.gather(*writing, *sending), 5)
 
     asyncio.run(work())
-    assert seen == ["sent 0", "sent 1", "sent 2", "written 0", "written 1"]
+    assert seen == order
 
 
 def test_the_next_is_asked_before_the_last_is_written_and_two_are_never_unwritten() -> None:
@@ -155,3 +165,35 @@ def test_what_fails_while_it_is_written_stops_all(early: bool) -> None:
     with pytest.raises(ExceptionGroup) as problems:
         asyncio.run(asyncio.wait_for(session(), 5))
     assert [str(one) for one in problems.value.exceptions if isinstance(one, OSError)] == ["no room"]
+
+
+@pytest.mark.parametrize("problem", [ValueError("the error"), asyncio.CancelledError()])
+def test_a_worker_that_waits_for_what_is_written_ends_with_the_others(problem: BaseException) -> None:
+    """What is written is written, nothing else begins, and only the error itself is told."""
+    written: list[int] = []
+
+    async def work(number: int, answered: Callable[[], None]) -> None:
+        answered()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+        written.append(number)
+
+    async def worker(group: asyncio.TaskGroup) -> None:
+        row = Row(group)
+        for number in range(3):
+            await row.ask(partial(work, number))
+
+    async def session() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker(group))
+            for _ in range(10):
+                await asyncio.sleep(0)
+            raise problem
+
+    with pytest.raises(
+        type(problem) if isinstance(problem, asyncio.CancelledError) else ExceptionGroup
+    ) as told:
+        asyncio.run(asyncio.wait_for(session(), 5))
+    assert sorted(written) == [0, 1]
+    assert getattr(told.value, "exceptions", (problem,)) == (problem,)

@@ -6,6 +6,7 @@ Cases stand in `cases/network/answers.yaml`; the servers write raw bytes on loop
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import struct
 import time
@@ -22,7 +23,7 @@ from agentworldbench.engine.retry import fatal_error
 from agentworldbench.errors import ConfigError, CredentialsError, EndpointError
 from agentworldbench.models import Connection, connections, create_model
 from agentworldbench.models.base import one_line
-from agentworldbench.models.openai_api import ways_to_write
+from agentworldbench.models.openai_api import breaks_off, ways_to_write
 from agentworldbench.models.refusals import told
 from agentworldbench.models.streaming import lines_of
 from agentworldbench.records import CallFailure, Completion
@@ -100,7 +101,9 @@ async def generate(url: str, **given: Any) -> Completion | CallFailure:
 def wire(case: dict[str, Any]) -> bytes:
     lines = [line.replace(": 20000", ": " + "a" * 20000) for line in case["head"]]
     body = case.get("body", "").replace("COMPLETION", COMPLETION.decode())
-    return "\r\n".join([*lines, "", body]).encode()
+    packed = gzip.compress(body.encode())
+    sent = packed[: int(len(packed) * case["packed"])] if "packed" in case else body.encode()
+    return "\r\n".join([*lines, "", ""]).encode() + sent
 
 
 @pytest.mark.parametrize("case", cases("network/answers.yaml"))
@@ -131,6 +134,16 @@ def test_what_comes_over_the_wire(case: dict[str, Any]) -> None:
     assert (outcome.failure.kind, outcome.failure.status) == (case["kind"], case.get("status"))
     assert (outcome.retry_after, outcome.cost_usd) == (case.get("wait"), case.get("cost"))
     assert case.get("says", "") in outcome.failure.message
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": [1, -2.5e3, null], "b": "ä\u2028"}', '[{"\\u00e4\\n": true}, "\\ud83d\\ude00"]']
+)
+def test_every_beginning_of_a_text_breaks_off_and_nothing_else(text: str) -> None:
+    whole = text.encode()
+    assert all(breaks_off(whole[:length]) for length in range(len(whole)))
+    assert not breaks_off(whole)
+    assert not any(map(breaks_off, (b"<html>", whole + b"]", b"{oops", b'{"a" 1')))
 
 
 # --- redirects and keys ------------------------------------------------------------------------

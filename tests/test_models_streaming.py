@@ -113,6 +113,7 @@ UNENDING: dict[str, tuple[bytes, bool]] = {
     "closed": (HEAD + TEXT + STOP + USAGE, False),
     "kept open": (HEAD + TEXT + STOP + USAGE, True),
     "cut off": (CHUNKED + TEXT + STOP + USAGE, False),
+    "closed in a further event": (HEAD + TEXT + STOP + USAGE + USAGE[:20], False),
 }
 
 
@@ -197,6 +198,7 @@ def test_what_a_server_says_in_a_stream_reaches_the_failure(
 
 BROKEN: dict[str, tuple[bytes, bool, str]] = {
     "closed after some text": (TEXT, False, "network"),
+    "closed in an event": (TEXT + STOP[:25], False, "network"),
     "done without a finish reason": (TEXT + DONE, False, "network"),
     "an error in the middle": (TEXT + b'data: {"error": {"message": "server died"}}\n\n', False, "provider_error"),
     "overloaded in the middle": (
@@ -206,6 +208,7 @@ BROKEN: dict[str, tuple[bytes, bool, str]] = {
         b'error: {"code": 400, "message": "the request exceeds the available context size"}\n\n', False, "context_overflow"
     ),
     "no JSON": (TEXT + b"data: {oops\n\n", False, "malformed_response"),
+    "no JSON, and then silence": (TEXT + b"data: {oops\n", True, "malformed_response"),
     "nothing at all": (b"", False, "network"),
     "silence after some text": (TEXT, True, "network"),
 }  # fmt: skip

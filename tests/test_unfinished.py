@@ -21,14 +21,14 @@ from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.steps import Predictor
 from agentworldbench.engine.turns import Turns
-from agentworldbench.errors import AwbError, CredentialsError, QuotaError
-from agentworldbench.journal import is_unfinished
+from agentworldbench.errors import AwbError, CredentialsError, QuotaError, StoreError
+from agentworldbench.journal import Journal, is_unfinished
 from agentworldbench.merge import merge_runs
 from agentworldbench.records import Request, Sampling
 from agentworldbench.run import Run, evaluate, load_run, score_run
 from agentworldbench.store import Store, locked_store, open_store
 from tests.helpers.asking import TASKS
-from tests.helpers.engine_work import judge_of, verdict, world
+from tests.helpers.engine_work import judge_of, verdict, work, world
 from tests.helpers.fake_model import FakeModel, fails, says
 from tests.helpers.metered import PRICE_FLAGS, Meter
 from tests.helpers.official_folder import make_official_folder
@@ -213,6 +213,50 @@ def test_an_interrupt_loses_no_answer_that_is_there(
         records = list(store.predictions.every_line())
         assert records
         assert all(one.failure is None and one.observation for one in records)
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_a_full_disk_while_answers_wait_is_what_is_told(
+    after: int, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, tried = Journal.append, list[str]()
+
+    def append(self: Journal[Any], record: Any) -> None:
+        tried.append(record.sample_id)
+        if len(tried) > after:
+            raise StoreError("no room")
+        real(self, record)
+
+    monkeypatch.setattr(Journal, "append", append)
+    dataset = open_dataset({"terminal": data / TASKS["terminal"].data_file}, {"terminal": TASKS["terminal"]})
+    with locked_store(tmp_path / "run") as store:
+        with pytest.raises(StoreError, match="no room"):
+            work(dataset, store, FakeModel(world), max_connections=8)
+        assert len(tried) == len(set(tried)) > after, "nothing is written twice"
+        assert set(store.predictions.keys()) == {(one, 1) for one in tried[:after]}
+
+
+def test_what_stops_a_run_is_told_and_nothing_that_follows_from_it(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where workers wait for their last answers to be written; and these are written."""
+
+    async def never(self: Turns) -> None:
+        await asyncio.Event().wait()
+
+    async def answer(request: Request, number: int) -> Any:
+        if number < 6:
+            return world(request, number)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        raise ValueError("the fault itself")
+
+    monkeypatch.setattr(Turns, "later", never)
+    dataset = open_dataset({"terminal": data / TASKS["terminal"].data_file}, {"terminal": TASKS["terminal"]})
+    with locked_store(tmp_path / "run") as store:
+        with pytest.raises(ValueError, match="the fault itself"):
+            work(dataset, store, FakeModel(answer), max_connections=3)
+        assert len(store.predictions) == 5
 
 
 @pytest.mark.parametrize("outcome", [fails("rate_limit", cost_usd=0.0), fails("unreachable", cost_usd=0.0)])

@@ -1,4 +1,4 @@
-"""How fast records have come of late, for the time that is left.
+"""How fast records have come of late, for the time that is left: on a terminal and under `awb view` alike.
 
 In: the moments at which they came, in seconds on any clock. Out: records a second over the last minutes. An
 average over the whole session would take a pause of an hour ago, or the fast beginning, for the pace of now.
@@ -27,9 +27,10 @@ class Speed:
         self._points.append((now, self._count))
 
     def note(self, now: float) -> None:
-        """A record came."""
+        """A record came; never before the one before it, whatever `now` says."""
         self._count += 1
         points = self._points
+        now = max(now, points[-1][0]) if points else now
         if len(points) > 1 and now - points[-2][0] < 1.0:
             points[-1] = (now, self._count)
         else:

@@ -265,9 +265,10 @@ class Pipeline:
     async def _ask_first(
         self, answered: Callable[[], None], asker: Asker, model: Model, request: Request
     ) -> Answer:
-        """The answer, once nobody has a request to send: first the server has work again, then it is written down."""
+        """The answer, once nobody has a request to send: first the server has work again, then it is written down.
+        A baseline has it at once, and would only gather what is to be written."""
         answer = await asker(model, request)
-        if isinstance(answer.outcome, Completion):
+        if isinstance(answer.outcome, Completion) and (model.batch or not model.local):
             answered()
             with suppress(asyncio.CancelledError):  # it is written down, also where a run is stopped
                 await self._turns.later()
@@ -296,7 +297,7 @@ def _first_error(problems: BaseExceptionGroup) -> BaseException:
     while stack:
         problem = stack.pop()
         if isinstance(problem, BaseExceptionGroup):
-            stack.extend(problem.exceptions)
+            stack.extend(reversed(problem.exceptions))
         else:
             leaves.append(problem)
     return next((problem for problem in leaves if isinstance(problem, AwbError)), leaves[0])

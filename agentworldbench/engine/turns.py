@@ -5,9 +5,9 @@ turn of the loop, the first request would leave only when the last is prepared: 
 next turn. Then all wait together for the server again, and preparing and waiting take turns instead of
 overlapping, which costs as much time as the preparing of all of them, once a round.
 
-Answers are written down while nobody has a request to send (`later`, and `Row` for a worker that so asks on before
-its last answer is written). What can wait still longer is done in spare time, one thing at a time, with a pause between
-them: a reply that comes meanwhile is held up by one such thing at most.
+Answers are written down while nobody has a request to send, or after a while all the same (`later`, and `Row` for
+a worker that so asks on before its last answer is written). What can wait still longer is done in spare time, one
+thing at a time, with a pause between them: a reply that comes meanwhile is held up by one such thing at most.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+_Waiting = tuple[float, asyncio.Future[None]]
+"""Since when, on the loop's clock, and what is set when it goes on."""
 PAUSE: Final = 0.001
 """Seconds at least before and between things that can wait: a worker that had its turn sends its request in them."""
+LONGEST: Final = 0.25
+"""Seconds for which who writes down lets others go first; then they take turns, however many requests there are to send."""
 
 
 class Turns:
     """`await turns.next()` returns in a turn of the loop in which it returns to nobody else; `later` lets `next` go first."""
 
     def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._after: deque[asyncio.Future[None]] = deque()
-        self._calling = False
+        self._waiting: deque[_Waiting] = deque()
+        self._after: deque[_Waiting] = deque()
+        self._calling = self._went_after = False
         self._spare: deque[Callable[[], None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -36,7 +40,7 @@ class Turns:
         await self._turn(self._waiting)
 
     async def later(self) -> None:
-        """Wait for a turn that nobody wants who waits for the next one."""
+        """Wait for a turn that nobody wants who waits for the next one; but not for longer than `LONGEST` and those before."""
         await self._turn(self._after)
 
     def spare(self, work: Callable[[], None]) -> None:
@@ -51,20 +55,24 @@ class Turns:
             self._timer.cancel()
             self._timer = None
 
-    async def _turn(self, queue: deque[asyncio.Future[None]]) -> None:
+    async def _turn(self, queue: deque[_Waiting]) -> None:
         loop = asyncio.get_running_loop()
         mine = loop.create_future()
-        queue.append(mine)
+        queue.append((loop.time(), mine))
         if not self._calling:
             self._calling = True
             loop.call_soon(self._call, loop)
         await mine
 
     def _call(self, loop: asyncio.AbstractEventLoop) -> None:
-        for queue in (self._waiting, self._after):
+        queues = [self._waiting, self._after]
+        if self._after and not self._went_after and loop.time() - self._after[0][0] >= LONGEST:
+            queues.reverse()
+        for queue in queues:
             while queue:
-                mine = queue.popleft()
+                _, mine = queue.popleft()
                 if not mine.done():  # else it was given up meanwhile
+                    self._went_after = queue is self._after
                     mine.set_result(None)
                     loop.call_soon(self._call, loop)
                     return
@@ -99,5 +107,7 @@ class Row:
         task.add_done_callback(lambda _: answered.set())
         await answered.wait()
         if self._writing is not None:
-            await self._writing
+            await asyncio.wait(
+                (self._writing,)
+            )  # where this is given up, that is not; the group tells what fails
         self._writing = task

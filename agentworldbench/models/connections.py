@@ -97,6 +97,14 @@ async def pieces_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         yield piece
 
 
+def tells_its_end(response: aiohttp.ClientResponse) -> bool:
+    """Whether a body that breaks off raises. One that lasts until the connection is closed does not, and of a packed one
+    aiohttp does not look whether it unpacked all."""
+    headers = response.headers
+    framed = "Content-Length" in headers or "chunked" in headers.get("Transfer-Encoding", "").lower()
+    return framed and "Content-Encoding" not in headers
+
+
 def _headers(key: str) -> dict[str, str]:
     """What every request says; organisation and project are named by the variables that OpenAI's own clients read."""
     told = {

@@ -60,6 +60,8 @@ _FORBIDDEN_TEXT = re.compile(
 
 _PARSER: Final = re.compile(r"400, message:\s*")
 """How aiohttp begins what it could not read, as if a server had answered so."""
+_HEAD: Final = re.compile(r"<RawResponseMessage\(.*", re.DOTALL)
+"""What aiohttp says of a head that it read in part."""
 _FILTER_CODES: Final = frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"})
 _OVERLOADED_CODES: Final = frozenset({"overloaded_error", "engine_overloaded_error", "server_overloaded"})
 _EXTRAS: Final = re.compile(r" \(([^()]*)\)$")
@@ -203,7 +205,8 @@ def first_cause(problem: BaseException) -> str:
         if inner is None or not str(inner):
             break
         problem = inner
-    return _PARSER.sub("", str(problem)) or type(problem).__name__
+    said = _HEAD.sub("the server hung up in the middle of its answer's head", str(problem))
+    return _PARSER.sub("", said) or type(problem).__name__
 
 
 def error_text(body: Any, default: str) -> str:

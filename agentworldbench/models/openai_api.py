@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 from pydantic_core import from_json, to_json
@@ -35,7 +35,7 @@ from agentworldbench.models.base import (
     reach_hint,
 )
 from agentworldbench.models.chat import malformed, read_chat, read_usage, request_body
-from agentworldbench.models.connections import Connections, key_mark, pieces_of
+from agentworldbench.models.connections import Connections, key_mark, pieces_of, tells_its_end
 from agentworldbench.models.failures import (
     connection_failure,
     failed,
@@ -238,10 +238,13 @@ class OpenAIModel:
             return failed(FailureKind.TIMEOUT, f"no answer within {self._connection.timeout:g} s")
         if isinstance(content, CallFailure):
             return content
-        raw = content.decode("utf-8", "replace")
+        raw = content.text.decode("utf-8", "replace")
         try:
-            reply = _decoded(content)
+            reply = _decoded(content.text)
         except (ValueError, RecursionError) as problem:
+            if not content.told and breaks_off(content.text):
+                cut = f"{self._url}: the connection ended before the answer did"
+                return failed(FailureKind.NETWORK, cut, reply=kept_reply(raw, self._secrets))
             return malformed(f"the reply is not JSON ({one_line(str(problem))})", raw, self._secrets)
         counted = reply.get("usage") if isinstance(reply, dict) else None
         usage = read_usage(counted)
@@ -251,7 +254,7 @@ class OpenAIModel:
             reply, sent, cost_of(counted, usage, self._connection.price), self._secrets, raw, usage
         )
 
-    async def _receive(self, body: bytes, stream: bool) -> bytes | CallFailure:
+    async def _receive(self, body: bytes, stream: bool) -> _Content | CallFailure:
         """The body of a reply; of a stream, what it would have been in one piece."""
         exchange = self._open().post(f"{self._url}/chat/completions", body)
         try:
@@ -262,9 +265,10 @@ class OpenAIModel:
                     return await refused(response, self._url, self._secrets)
                 if not stream or "event-stream" not in response.content_type:
                     # Some servers do not stream whatever they are asked.
-                    return b"".join([piece async for piece in pieces_of(response)])
+                    text = b"".join([piece async for piece in pieces_of(response)])
+                    return _Content(text, tells_its_end(response))
                 reply = await read_stream(lines_of(pieces_of(response)), self._secrets)
-                return reply if isinstance(reply, CallFailure) else json.dumps(reply).encode()
+                return reply if isinstance(reply, CallFailure) else _Content(json.dumps(reply).encode())
         except Exception as problem:  # noqa: BLE001 - sockets, TLS, proxies and addresses fail in classes of their own
             kind = connection_failure(problem) or FailureKind.NETWORK
             reason = one_line(first_cause(problem), self._secrets)
@@ -278,6 +282,13 @@ class OpenAIModel:
             self._opened = None
 
 
+class _Content(NamedTuple):
+    """The body of a reply; `told`: the server said where it ends, and this is all of it."""
+
+    text: bytes
+    told: bool = True
+
+
 def _is_good(status: int) -> bool:
     return 200 <= status < 300
 
@@ -288,6 +299,15 @@ def _decoded(content: bytes) -> Any:
         return from_json(content, cache_strings=False)
     except ValueError:
         return json.loads(content)
+
+
+def breaks_off(content: bytes) -> bool:
+    """Whether a reply is the beginning of a JSON text, and no more of it."""
+    try:
+        from_json(content, cache_strings=False)
+    except ValueError as problem:
+        return str(problem).startswith("EOF while parsing")
+    return False
 
 
 def ways_to_write(value: str) -> set[str]:

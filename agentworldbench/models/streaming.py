@@ -88,17 +88,19 @@ async def read_stream(
 
 
 async def _read(lines: AsyncIterator[str], reply: _Reply, secrets: tuple[str, ...]) -> CallFailure | None:
-    """Take in all events; why they make no whole reply, or None."""
-    name = ""
+    """Take in all events; why they make no whole reply, or None. What is no JSON is a fault, or in a last line without
+    an end the place where the stream broke off."""
+    name, unread = "", None
     while True:
         silence = ENDING if reply.finish_reason else SILENCE if reply.begun else None
         try:
             async with asyncio.timeout(silence):
                 line = await anext(lines, None)
         except TimeoutError:
-            if reply.finish_reason is None:
-                return _broken(f"the stream fell silent for {SILENCE:g} s")
-            return None
+            whole = reply.finish_reason is not None
+            return unread if unread or whole else _broken(f"the stream fell silent for {SILENCE:g} s")
+        if line is not None and unread is not None:
+            return unread
         field, _, told = (line or "").partition(":")
         told = told.strip()
         if line is None or (field, told) == ("data", "[DONE]"):
@@ -114,7 +116,8 @@ async def _read(lines: AsyncIterator[str], reply: _Reply, secrets: tuple[str, ..
             if is_error:
                 return _refused({"error": told}, secrets)
             why = f"an event is not JSON ({one_line(str(problem))}): {one_line(told, secrets)}"
-            return failed(FailureKind.MALFORMED_RESPONSE, why)
+            unread = failed(FailureKind.MALFORMED_RESPONSE, why)
+            continue
         if error := _error_in(event, is_error):
             return _refused(error, secrets)
         if isinstance(event, dict):

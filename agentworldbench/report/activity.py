@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import fsum
 from pathlib import Path
 from typing import Final, Literal
 
+from agentworldbench.engine.pace import Speed
 from agentworldbench.journal import is_unfinished
 from agentworldbench.prices import Price
-from agentworldbench.records import Asked, Failure, Prediction, Record, Usage, Verdict
+from agentworldbench.records import TRANSIENT, Asked, Failure, Prediction, Record, Usage, Verdict
 from agentworldbench.render.scores import judge_letters
 from agentworldbench.report.owner import worker_of
 from agentworldbench.run_record import JudgeRecord, RunRecord, judge_names
@@ -28,10 +29,9 @@ from agentworldbench.texts import moment, sha256_text, time_text
 
 State = Literal["running", "elsewhere", "stopped", "finished"]
 """`elsewhere`: a process of another machine signed the directory, and nobody can tell from here whether it lives."""
-WINDOWS: Final = (60.0, 300.0, 1800.0)
-"""Seconds over which a rate is taken: the shortest in which enough was done."""
-ENOUGH: Final = 10
 LAST_FAILURES: Final = 5
+_VERDICTS: Final = "verdicts"
+"""The pace of all judges together; no digest is such a word."""
 
 
 class StageCounts(Record):
@@ -92,7 +92,10 @@ class Activity(Record):
 
 @dataclass(frozen=True)
 class _Answer:
+    """`again`: an earlier session left a failure of a moment, which this one asks again."""
+
     failure: str | None
+    again: bool
     strict: str | None
     official: str | None
 
@@ -100,24 +103,9 @@ class _Answer:
 @dataclass(frozen=True)
 class _Judged:
     failure: str | None
+    again: bool
     observation: str
     system: str | None
-
-
-@dataclass
-class _Pace:
-    """When records of one stage were finished, in seconds since 1970."""
-
-    moments: deque[float] = field(default_factory=lambda: deque(maxlen=4096))
-
-    def per_minute(self, since: float, now: float) -> float | None:
-        """The rate over the shortest window with enough in it; None where nothing was done since the session began."""
-        for seconds in (*WINDOWS, now - since):
-            start = max(since, now - seconds)
-            count = sum(start <= moment <= now for moment in self.moments)
-            if count >= ENOUGH or (count and start == since):
-                return 60 * count / max(1.0, now - start)
-        return None
 
 
 class Counts:
@@ -130,7 +118,10 @@ class Counts:
         self._prices: dict[str, Price | None] = {one.digest: run.price(one.model) for one in run.judges}
         self._prices[""] = run.price(str(run.predict.model["model"]))
         self._names = judge_names(run.judges)
-        self._paces = {name: _Pace() for name in self._prices}
+        self._since = _moment(run.sessions[-1].started_at)
+        self._paces = {name: Speed() for name in (*self._prices, _VERDICTS)}
+        for pace in self._paces.values():
+            pace.begin(self._since or 0.0)
         self._usd: list[float] = []
         self._unknown = 0
         self._usage = Usage()
@@ -149,17 +140,29 @@ class Counts:
         self._attempts.update(str(one.outcome) for one in record.attempts if one.outcome != "ok")
         if is_unfinished(record):
             return
-        finished = _finished(record)
-        if finished is not None:
-            self._paces[judge].moments.append(finished)
+        new = self._in_session(record)
+        if new is not None:
+            for name in (judge, _VERDICTS) if judge else ("",):
+                self._paces[name].note(new)
+        again = new is None and record.failure is not None and record.failure.kind in TRANSIENT
         failure = record.failure.kind.value if record.failure else None
         if record.failure is not None:
             self._note(record.sample_id, self._names.get(judge, "prediction"), record.failure)
         if isinstance(record, Verdict):
-            self._judged[record.key] = _Judged(failure, record.observation_sha256, record.system_sha256)
+            self._judged[record.key] = _Judged(
+                failure, again, record.observation_sha256, record.system_sha256
+            )
         else:
             strict = None if record.observation is None else sha256_text(record.observation)
-            self._answers[record.key] = _Answer(failure, strict, record.official_sha256)
+            self._answers[record.key] = _Answer(failure, again, strict, record.official_sha256)
+
+    def _in_session(self, record: Asked) -> float | None:
+        """When a record was finished, in seconds since 1970; None before the last session, and where nobody knows.
+        What waited between attempts was finished later; in the order of the file its moment is that of the one before."""
+        began = _moment(record.started_at)
+        if began is None or self._since is None or began + (record.seconds or 0.0) < self._since:
+            return None
+        return min(began + (record.seconds or 0.0), time.time())
 
     def _note(self, sample_id: str, stage: str, failure: Failure) -> None:
         text = " ".join(failure.message.split())[:300]
@@ -174,9 +177,8 @@ class Counts:
         now, written = time.time(), _written(path)
         since = _moment(session) or now
         running = working is not False and worker is not None
-        stages = tuple(self._stages(since, now if running else None))
-        left = [one for one in stages if one.total > one.done]
-        rough = [60 * (one.total - one.done) / one.per_minute for one in left if one.per_minute and one.done >= ENOUGH]  # fmt: skip
+        found = list(self._stages(now if running else None))
+        stages = tuple(stage for stage, _ in found)
         done = all(one.done >= one.total for one in stages)
         state: State = "finished" if done else "stopped"
         if running:
@@ -189,7 +191,7 @@ class Counts:
             started_at=session,
             last_record_at=None if written is None else time_text(datetime.fromtimestamp(written, UTC)),
             seconds=max(0.0, (now if running else (written or since)) - since),
-            seconds_left=max(rough) if running and left and len(rough) == len(left) else None,
+            seconds_left=self._seconds_left(found, now) if running else None,
             stages=stages,
             domains=tuple(self._domains()),
             cost_usd=None if self._unknown else fsum(self._usd),
@@ -201,10 +203,20 @@ class Counts:
             unread=unread,
         )
 
-    def _stages(self, since: float, now: float | None) -> Iterator[StageCounts]:
+    def _seconds_left(self, stages: Sequence[tuple[StageCounts, int]], now: float) -> float | None:
+        """As `Progress.seconds_left` tells it on the terminal: the verdicts of all judges are one stage."""
+        left = [sum(one.total - one.done + again for one, again in some) for some in (stages[:1], stages[1:])]
+        rates = (self._paces[name].rate(now) for name in ("", _VERDICTS))
+        known = [many / rate if rate else None for many, rate in zip(left, rates, strict=True) if many > 0]
+        found = [seconds for seconds in known if seconds is not None]
+        return max(found) if found and len(found) == len(known) else None
+
+    def _stages(self, now: float | None) -> Iterator[tuple[StageCounts, int]]:
+        """Each stage, and how many of its failures this session asks again."""
         total = sum(self.run.selection.samples.values()) * self.run.epochs
         failures = Counter(one.failure for one in self._answers.values() if one.failure)
-        yield self._stage("", "Predictions", (total, len(self._answers), failures), since, now)
+        again = sum(one.again for one in self._answers.values())
+        yield self._stage("", "Predictions", (total, len(self._answers), failures), now), again
         for letter, judge in zip(judge_letters(len(self.run.judges)), self.run.judges, strict=True):
             given = list(self._given(judge))
             repeats = self.run.repeats.get(judge.digest, 1)
@@ -214,19 +226,20 @@ class Counts:
             wrong = Counter(one.failure for _, one in given if one.failure)
             counted = ((fit - unfit) * repeats, len(given), wrong)
             name = f"Verdicts{letter} of {self._names[judge.digest]}"
-            yield self._stage(judge.digest, name, counted, since, now)
+            yield self._stage(judge.digest, name, counted, now), sum(one.again for _, one in given)
 
     def _stage(
-        self, judge: str, name: str, counted: tuple[int, int, Counter[str]], since: float, now: float | None
+        self, judge: str, name: str, counted: tuple[int, int, Counter[str]], now: float | None
     ) -> StageCounts:
         total, done, failures = counted
+        rate = None if now is None else self._paces[judge].rate(now)
         return StageCounts(
             name=name,
             total=total,
             done=done,
             failed=failures.total(),
             failures=dict(failures.most_common()),
-            per_minute=None if now is None else self._paces[judge].per_minute(since, now),
+            per_minute=None if rate is None else 60 * rate,
         )
 
     def _given(self, judge: JudgeRecord) -> Iterator[tuple[str, _Judged]]:
@@ -258,11 +271,6 @@ class Counts:
 def _shown(answer: _Answer, judge: JudgeRecord) -> str | None:
     """The hash of what the judge is shown of a prediction; None where there is nothing to show."""
     return answer.strict if judge.parse == "strict" else answer.official
-
-
-def _finished(record: Asked) -> float | None:
-    begun = _moment(record.started_at)
-    return None if begun is None else begun + (record.seconds or 0.0)
 
 
 def _moment(text: str | None) -> float | None:
