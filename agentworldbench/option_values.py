@@ -93,12 +93,20 @@ _SET_FOR_JUDGES: Final = _SET_HERE | {
     "temperature": "--judge-temperature",
     "response_format": "--judge-json-schema",
 }
+_OF_LM_EVAL: Final = {
+    "max_gen_toks": "--max-tokens",
+    "max_new_tokens": "--max-tokens",
+    "do_sample": "--temperature (0 is greedy)",
+    "until": "stop",
+}
+"""lm-eval's and transformers' names, which servers pass over in silence, and what is meant."""
 _NOT_IN: Final[Mapping[str, Mapping[str, str | None]]] = {
     "extra_body": _SET_HERE,
     "judge_extra_body": {name: _SET_FOR_JUDGES[name] for name in _SET_FOR_JUDGES.keys() - {"top_p", "seed"}},
     "gen_kwargs": {
         name: _SET_HERE[name] for name in _SET_HERE.keys() - {"max_tokens", "temperature", "top_p"}
-    },
+    }
+    | _OF_LM_EVAL,
 }
 """What each field of free parameters may not hold: a value set twice would be recorded wrongly."""
 _LIMIT = re.compile(
