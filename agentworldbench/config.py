@@ -17,7 +17,10 @@ from pydantic_core import PydanticCustomError
 
 from agentworldbench.errors import ConfigError
 from agentworldbench.option_values import (
+    ModelName,
+    ModelNames,
     Parameters,
+    PathText,
     Strings,
     Words,
     batch_form,
@@ -58,13 +61,13 @@ class RunConfig(Record):
     """One evaluation: what is asked of whom, about which samples, and how patiently."""
 
     # Start here
-    model: str | None = _option(
+    model: ModelName = _option(
         None, "Start here", "Model to evaluate: baseline/copy-last, replay/RUN, openai-api/NAME with --base-url, "
         "hf/REPO or vllm/REPO in this process, or any LiteLLM name such as openai/gpt-5.4.", "--model", "-m")  # fmt: skip
-    judge: Strings = _option(
+    judge: ModelNames = _option(
         (), "Start here", "Judge model, written like --model; may be given several times. Without it nothing is "
         "judged: predictions and rule metrics only.", "--judge", stages=_JUDGE)  # fmt: skip
-    data: str = _option(
+    data: PathText = _option(
         "mini", "Start here", "mini (bundled), official (the benchmark, from the Hugging Face hub), "
         "hf:REPO[@REVISION], or a folder of {domain}_test.jsonl files.", "--data", stages=("predict", "data"))  # fmt: skip
     tasks: Words = _option(
@@ -308,9 +311,7 @@ def make_config(values: Mapping[str, Any], file: Path | None = None) -> RunConfi
         raise ConfigError(f"{file}: allow_code cannot be given by a file; whoever runs it says --allow-code")
     given = {name: value for name, value in values.items() if value is not None}
     if base.no_judge and given.get("judge"):
-        given.setdefault(
-            "no_judge", False
-        )  # flags win: a judge that is named is asked for, whatever the file says
+        given.setdefault("no_judge", False)  # flags win over the file
     for name in given:
         if name not in RunConfig.model_fields:
             hint = option_elsewhere(name) or did_you_mean(name, RunConfig.model_fields)

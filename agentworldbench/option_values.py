@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator
@@ -18,10 +19,17 @@ from pydantic_core import PydanticCustomError
 from agentworldbench.yamlfile import UNSHOWN
 
 
+def _path_text(value: Any) -> Any:
+    """A folder may come from Python as a path."""
+    return str(value) if isinstance(value, Path) else value
+
+
 def _words(value: Any) -> Any:
-    """Lists from the command line and comma-separated strings alike."""
-    if isinstance(value, str):
+    """Lists from the command line and comma-separated strings alike; paths from Python, too."""
+    if isinstance(value, (str, Path)):
         value = [value]
+    if isinstance(value, (list, tuple)):
+        value = [_path_text(item) for item in value]
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return tuple(word.strip() for item in value for word in item.split(",") if word.strip())
     return value
@@ -29,6 +37,24 @@ def _words(value: Any) -> Any:
 
 def _one_or_more(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
+
+
+def _model_name(value: Any) -> Any:
+    """A model is named. Objects and functions have no name under which a run could be made again."""
+    if value is None or isinstance(value, str):
+        return value
+    if callable(value) or hasattr(value, "generate"):
+        raise PydanticCustomError(
+            UNSHOWN,
+            "a model is named by a string; one that is Python code writes its answers to a file for "
+            "replay/FILE.jsonl (docs/python.md), or stands behind a server",
+        )
+    return value
+
+
+def _model_names(value: Any) -> Any:
+    value = _one_or_more(_model_name(value))
+    return tuple(map(_model_name, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _mapping(value: Any) -> Any:
@@ -66,6 +92,9 @@ def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Strings = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+PathText = Annotated[str, BeforeValidator(_path_text)]
+ModelName = Annotated[str | None, BeforeValidator(_model_name)]
+ModelNames = Annotated[tuple[str, ...], BeforeValidator(_model_names)]
 Parameters = Annotated[dict[str, Any], BeforeValidator(_mapping)]
 
 _CREDENTIAL = re.compile(

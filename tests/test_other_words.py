@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from agentworldbench import evaluate
+from agentworldbench import compare_runs, evaluate, load_run
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError
 from agentworldbench.models.providers import LITELLM_PROVIDERS
 from agentworldbench.other_harnesses import COMMANDS, OPTIONS, model_elsewhere, option_elsewhere
+from agentworldbench.resources import asset, mini_folder
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.command_line import all_flags, complaint, unknown_words
 
@@ -81,3 +83,42 @@ def test_from_python_too() -> None:
     with pytest.raises(ConfigError, match="--model hf: here --model hf/a/b"):
         evaluate("hf", model_args={"pretrained": "a/b"})
     assert option_elsewhere("--limit") == option_elsewhere("log-dir", "leaderboard show") == ""
+
+
+def test_paths_and_runs_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    task = asset("tasks", "swe.yaml")
+    one = evaluate("baseline/copy-last", data=mini_folder(), tasks=task, limit=1, output=tmp_path / "one")
+    two = evaluate("baseline/empty", data=str(mini_folder()), tasks=[task], limit=1, output="two")
+    found = compare_runs(one, two)
+    assert (found.first.path, found.second.path) == (str(tmp_path / "one"), "two")
+    assert load_run(one).results == one.results
+
+
+class Mine:
+    """A model as other harnesses take it."""
+
+    async def generate(self, request: str) -> str:
+        """Never asked."""
+        return request
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"model": Mine()},
+            "--model: a model is named by a string; one that is Python code writes its answers",
+        ),
+        ({"model": "baseline/empty", "judge": [Mine()]}, "--judge: a model is named by a string"),
+        ({"model": "baseline/empty", "judge": len}, "--judge: a model is named by a string"),
+        ({"model": "baseline/empty", "dry_run": True}, "dry_run: evaluate() always asks"),
+    ],
+)
+def test_what_python_cannot_be_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        evaluate(**options)
+    assert list(tmp_path.iterdir()) == []
