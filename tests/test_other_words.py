@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from agentworldbench import compare_runs, evaluate, load_run
-from agentworldbench.config import RunConfig
+from agentworldbench.config import RunConfig, make_config
 from agentworldbench.errors import ConfigError
 from agentworldbench.models.providers import LITELLM_PROVIDERS
 from agentworldbench.other_harnesses import COMMANDS, OPTIONS, model_elsewhere, option_elsewhere
@@ -93,6 +93,15 @@ def test_paths_and_runs_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = compare_runs(one, two)
     assert (found.first.path, found.second.path) == (str(tmp_path / "one"), "two")
     assert load_run(one).results == one.results
+
+
+def test_a_configuration_file_may_be_json(tmp_path: Path) -> None:
+    file = tmp_path / "my.json"
+    file.write_text(
+        '{\n\t"model": "hf/a/b",\n\t"model_args": {"dtype": "bfloat16"},\n\t"tasks": ["swe"]\n}\n'
+    )
+    made = make_config({}, file)
+    assert (made.model, made.model_args, made.tasks) == ("hf/a/b", {"dtype": "bfloat16"}, ("swe",))
 
 
 class Mine:
