@@ -49,6 +49,10 @@ OPTIONS: Final[Mapping[str, str]] = {
     "wandb-args": "`awb export lm-eval RUN` writes files that other programs read",
     "hf-hub-log-args": "`awb submit RUN --to hub` makes a finished run public",
     "confirm-run-unsafe-code": "here --allow-code",
+    "a": "here --model-args K=V,…",
+    "b": "here --batch-size N",
+    "f": _ONE_DRAW,
+    "s": _KEPT,
     # Inspect AI
     "T": "tasks here have no arguments; --tasks, --data and --protocol choose what is asked",
     "S": "there are no solvers here: a sample is one question with one answer",
@@ -108,6 +112,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "dataset-path": "here --data",
     "split": "here --tasks DOMAINS; the data have no splits",
     "num-samples": "here --limit N",
+    "n": "here --limit N",
     "max-examples": "here --limit N",
     "max-new-tokens": "here --max-tokens N",
     "max-gen-toks": "here --max-tokens N",
