@@ -203,6 +203,13 @@ def option_elsewhere(name: str, command: str = "") -> str:
     return f"; {said}" if said else ""
 
 
+def task_elsewhere(word: str) -> str:
+    """`; …` for a word that names tasks elsewhere, or the empty string."""
+    if word.casefold() in ("all", "*", "agentworldbench", "agent_world_bench"):
+        return "; without --tasks every domain of the data is taken"
+    return "; `awb tasks list` lists them" if word == "list" else ""
+
+
 def model_elsewhere(name: str, arguments: Mapping[str, Any], base_url: str | None) -> str | None:
     """What is typed here for a model that is written as other harnesses write it; None for a name that may be ours.
 
