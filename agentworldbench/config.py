@@ -33,7 +33,7 @@ from agentworldbench.other_harnesses import model_elsewhere, option_elsewhere
 from agentworldbench.prices import Price, parse_price, plain_name
 from agentworldbench.recipe import Recipe
 from agentworldbench.records import Record, Thinking
-from agentworldbench.resources import find_config
+from agentworldbench.resources import find_config, recipe_names
 from agentworldbench.run_record import ContextPolicy
 from agentworldbench.texts import scrub
 from agentworldbench.yamlfile import UNSHOWN, did_you_mean, load_yaml
@@ -334,6 +334,8 @@ def _from_file(file: Path) -> RunConfig:
     path = find_config(file)
     if path.suffix == ".toml":
         raise ConfigError(f"{path}: TOML is not read; write it as YAML (`limit: 20`) or as JSON")
+    if not path.suffix and not path.exists() and (near := did_you_mean(path.name, recipe_names())):
+        raise ConfigError(f"{path}: no such file, and no recipe of this name{near}")
     return load_yaml(path, RunConfig, ConfigError, unknown=option_elsewhere)
 
 

@@ -52,6 +52,14 @@ def _model_name(value: Any) -> Any:
     return value
 
 
+def _one_model(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        if len(value) > 1:
+            raise PydanticCustomError(UNSHOWN, "a run is of one model; type the command once for each")
+        value = value[0] if value else None
+    return _model_name(value)
+
+
 def _model_names(value: Any) -> Any:
     value = _one_or_more(_model_name(value))
     return tuple(map(_model_name, value)) if isinstance(value, (list, tuple)) else value
@@ -68,7 +76,7 @@ def _mapping(value: Any) -> Any:
         except ValueError as problem:
             raise PydanticCustomError(UNSHOWN, f"not a JSON object: {problem}") from None
     result: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in filter(None, map(str.strip, _split(text))):
         key, equals, raw = part.partition("=")
         if not equals or not key.strip():
             raise PydanticCustomError(UNSHOWN, "expected key=value,… or a JSON object")
@@ -77,6 +85,21 @@ def _mapping(value: Any) -> Any:
         except ValueError:
             result[key.strip()] = raw
     return result
+
+
+def _split(text: str) -> list[str]:
+    """Parts between commas; those within brackets, braces or double quotes part nothing, where these are closed."""
+    parts, depth, quoted = [""], 0, False
+    for char in text:
+        quoted ^= char == '"'
+        depth += 0 if quoted else (char in "[{") - (char in "]}")
+        if depth < 0:
+            break
+        if char == "," and not quoted and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return text.split(",") if quoted or depth else parts
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
@@ -93,7 +116,7 @@ def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Strings = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 PathText = Annotated[str, BeforeValidator(_path_text)]
-ModelName = Annotated[str | None, BeforeValidator(_model_name)]
+ModelName = Annotated[str | None, BeforeValidator(_one_model)]
 ModelNames = Annotated[tuple[str, ...], BeforeValidator(_model_names)]
 Parameters = Annotated[dict[str, Any], BeforeValidator(_mapping)]
 

@@ -217,6 +217,9 @@ def model_elsewhere(name: str, arguments: Mapping[str, Any], base_url: str | Non
     with a `base_url` a name is the server's affair.
     """
     scheme, slash, rest = name.partition("/")
+    several = [part.strip() for part in name.split(",")]
+    if len(several) > 1 and all("/" in part for part in several):
+        return f"these are {len(several)} names: several judges want a flag each, several models a run each"
     inner = next((str(arguments[key]) for key in _NAMES if arguments.get(key)), "")
     if not slash and scheme in {*_IN_PROCESS, *_SERVERS, *_HOSTED} and (inner or not base_url):
         return _lm_eval(scheme, inner, arguments, base_url)

@@ -38,7 +38,7 @@ def corrected(problem: typer.BadParameter) -> str:
     if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message):
         return message + _loose_words(found[1].split(" "), problem.ctx)
     if found := re.match(r"Invalid value for '(--[\w-]+)'", message):
-        return message + _lost_value(found[1], problem.ctx)
+        return message + _given_value(found[1])
     return message
 
 
@@ -102,10 +102,11 @@ def _loose_words(words: list[str], context: Any) -> str:
     return f"; {_path(context)} takes flags alone, such as --model {words[0]}"
 
 
-def _lost_value(option: str, context: Any) -> str:
-    """An option that wants a value and was followed by the next option took that for its value."""
-    words = sys.argv[1:]
+def _given_value(option: str) -> str:
+    """The value that does not fit: often the next option, because the value was left out."""
+    words = [word.replace("_", "-", word.count("_") if word.startswith("--") else 0) for word in sys.argv[1:]]
     for word, behind in pairwise(words):
-        if word.replace("_", "-") == option and behind.startswith("--"):
-            return f"; {option} wants a value, and {behind} stands behind it"
+        if word == option:
+            lost = f"; {option} wants a value, and {behind} stands behind it"
+            return lost if behind.startswith("--") else f" (got {behind!r:.80})"
     return ""
