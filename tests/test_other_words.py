@@ -21,6 +21,7 @@ from agentworldbench.other_harnesses import COMMANDS, OPTIONS, model_elsewhere, 
 from agentworldbench.resources import asset, mini_folder
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.command_line import all_flags, complaint, unknown_words
+from tests.helpers.doc_rules import RULES
 
 CASES = yaml.safe_load((Path(__file__).parent / "cases/cli/other_words.yaml").read_text(encoding="utf-8"))
 FILES = {
@@ -56,6 +57,11 @@ def test_the_flags_and_commands_that_are_named_exist() -> None:
     for name, said in COMMANDS.items():
         for command in re.findall(r"awb [a-z]+(?: [a-z]+)?(?= |,|$)", said):
             assert unknown_words(command) == [], (name, command)
+
+
+def test_every_flag_of_others_in_the_tables_of_the_page_is_answered() -> None:
+    for flag in RULES.foreign_flags["docs/coming.md"]:
+        assert option_elsewhere(flag), flag
 
 
 def test_no_word_of_others_is_one_of_ours() -> None:
