@@ -17,7 +17,10 @@ from pydantic_core import PydanticCustomError
 
 from agentworldbench.errors import ConfigError
 from agentworldbench.option_values import (
+    ModelName,
+    ModelNames,
     Parameters,
+    PathText,
     Strings,
     Words,
     batch_form,
@@ -26,10 +29,11 @@ from agentworldbench.option_values import (
     shard_form,
     token_range,
 )
+from agentworldbench.other_harnesses import model_elsewhere, option_elsewhere
 from agentworldbench.prices import Price, parse_price, plain_name
 from agentworldbench.recipe import Recipe
 from agentworldbench.records import Record, Thinking
-from agentworldbench.resources import find_config
+from agentworldbench.resources import find_config, recipe_names
 from agentworldbench.run_record import ContextPolicy
 from agentworldbench.texts import scrub
 from agentworldbench.yamlfile import UNSHOWN, did_you_mean, load_yaml
@@ -57,13 +61,13 @@ class RunConfig(Record):
     """One evaluation: what is asked of whom, about which samples, and how patiently."""
 
     # Start here
-    model: str | None = _option(
+    model: ModelName = _option(
         None, "Start here", "Model to evaluate: baseline/copy-last, replay/RUN, openai-api/NAME with --base-url, "
         "hf/REPO or vllm/REPO in this process, or any LiteLLM name such as openai/gpt-5.4.", "--model", "-m")  # fmt: skip
-    judge: Strings = _option(
+    judge: ModelNames = _option(
         (), "Start here", "Judge model, written like --model; may be given several times. Without it nothing is "
         "judged: predictions and rule metrics only.", "--judge", stages=_JUDGE)  # fmt: skip
-    data: str = _option(
+    data: PathText = _option(
         "mini", "Start here", "mini (bundled), official (the benchmark, from the Hugging Face hub), "
         "hf:REPO[@REVISION], or a folder of {domain}_test.jsonl files.", "--data", stages=("predict", "data"))  # fmt: skip
     tasks: Words = _option(
@@ -302,19 +306,18 @@ def make_config(values: Mapping[str, Any], file: Path | None = None) -> RunConfi
 
     Raises ConfigError naming the flag or file:line that is wrong.
     """
-    base = load_yaml(find_config(file), RunConfig, ConfigError) if file else RunConfig()
+    base = _from_file(file) if file else RunConfig()
     if base.allow_code:
         raise ConfigError(f"{file}: allow_code cannot be given by a file; whoever runs it says --allow-code")
     given = {name: value for name, value in values.items() if value is not None}
     if base.no_judge and given.get("judge"):
-        given.setdefault(
-            "no_judge", False
-        )  # flags win: a judge that is named is asked for, whatever the file says
+        given.setdefault("no_judge", False)  # flags win over the file
     for name in given:
         if name not in RunConfig.model_fields:
-            raise ConfigError(f"unknown option '{name}'{did_you_mean(name, RunConfig.model_fields)}")
+            hint = option_elsewhere(name) or did_you_mean(name, RunConfig.model_fields)
+            raise ConfigError(f"unknown option '{name}'{hint}")
     try:
-        return RunConfig.model_validate(base.model_dump(exclude_unset=True) | given)
+        made = RunConfig.model_validate(base.model_dump(exclude_unset=True) | given)
     except ValidationError as problem:
         detail = problem.errors()[0]
         flag = "--" + str(detail["loc"][0]).replace("_", "-") + ": " if detail["loc"] else ""
@@ -322,3 +325,26 @@ def make_config(values: Mapping[str, Any], file: Path | None = None) -> RunConfi
         shown = detail["loc"] and detail["type"] != UNSHOWN
         got = f" (got {detail['input']!r:.80})" if shown else ""
         raise ConfigError(f"{flag}{message}{got}") from None
+    _refuse_names_of_others(made)
+    return made
+
+
+def _from_file(file: Path) -> RunConfig:
+    """A configuration file, or the bundled recipe of that name."""
+    path = find_config(file)
+    if path.suffix == ".toml":
+        raise ConfigError(f"{path}: TOML is not read; write it as YAML (`limit: 20`) or as JSON")
+    if not path.suffix and not path.exists() and (near := did_you_mean(path.name, recipe_names())):
+        raise ConfigError(f"{path}: no such file, and no recipe of this name{near}")
+    return load_yaml(path, RunConfig, ConfigError, unknown=option_elsewhere)
+
+
+def _refuse_names_of_others(config: RunConfig) -> None:
+    """Raise for models that are written as other harnesses write them, with what is typed here."""
+    asked = [("--model", config.model, config.model_args, config.base_url)]
+    asked += [("--judge", name, {}, config.judge_url(number)) for number, name in enumerate(config.judge)]
+    for flag, name, arguments, url in asked:
+        if name and (said := model_elsewhere(name, arguments, url)):
+            if flag == "--judge":
+                said = said.replace("--model ", "--judge ").replace("--base-url", "--judge-base-url")
+            raise ConfigError(f"{flag} {name}: {said}")

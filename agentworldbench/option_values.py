@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator
@@ -18,10 +19,17 @@ from pydantic_core import PydanticCustomError
 from agentworldbench.yamlfile import UNSHOWN
 
 
+def _path_text(value: Any) -> Any:
+    """A folder may come from Python as a path."""
+    return str(value) if isinstance(value, Path) else value
+
+
 def _words(value: Any) -> Any:
-    """Lists from the command line and comma-separated strings alike."""
-    if isinstance(value, str):
+    """Lists from the command line and comma-separated strings alike; paths from Python, too."""
+    if isinstance(value, (str, Path)):
         value = [value]
+    if isinstance(value, (list, tuple)):
+        value = [_path_text(item) for item in value]
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return tuple(word.strip() for item in value for word in item.split(",") if word.strip())
     return value
@@ -29,6 +37,32 @@ def _words(value: Any) -> Any:
 
 def _one_or_more(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
+
+
+def _model_name(value: Any) -> Any:
+    """A model is named. Objects and functions have no name under which a run could be made again."""
+    if value is None or isinstance(value, str):
+        return value
+    if callable(value) or hasattr(value, "generate"):
+        raise PydanticCustomError(
+            UNSHOWN,
+            "a model is named by a string; one that is Python code writes its answers to a file for "
+            "replay/FILE.jsonl (docs/python.md), or stands behind a server",
+        )
+    return value
+
+
+def _one_model(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        if len(value) > 1:
+            raise PydanticCustomError(UNSHOWN, "a run is of one model; type the command once for each")
+        value = value[0] if value else None
+    return _model_name(value)
+
+
+def _model_names(value: Any) -> Any:
+    value = _one_or_more(_model_name(value))
+    return tuple(map(_model_name, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _mapping(value: Any) -> Any:
@@ -42,7 +76,7 @@ def _mapping(value: Any) -> Any:
         except ValueError as problem:
             raise PydanticCustomError(UNSHOWN, f"not a JSON object: {problem}") from None
     result: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in filter(None, map(str.strip, _split(text))):
         key, equals, raw = part.partition("=")
         if not equals or not key.strip():
             raise PydanticCustomError(UNSHOWN, "expected key=value,… or a JSON object")
@@ -51,6 +85,21 @@ def _mapping(value: Any) -> Any:
         except ValueError:
             result[key.strip()] = raw
     return result
+
+
+def _split(text: str) -> list[str]:
+    """Parts between commas; those within brackets, braces or double quotes part nothing, where these are closed."""
+    parts, depth, quoted = [""], 0, False
+    for char in text:
+        quoted ^= char == '"'
+        depth += 0 if quoted else (char in "[{") - (char in "]}")
+        if depth < 0:
+            break
+        if char == "," and not quoted and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return text.split(",") if quoted or depth else parts
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
@@ -66,6 +115,9 @@ def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Strings = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+PathText = Annotated[str, BeforeValidator(_path_text)]
+ModelName = Annotated[str | None, BeforeValidator(_one_model)]
+ModelNames = Annotated[tuple[str, ...], BeforeValidator(_model_names)]
 Parameters = Annotated[dict[str, Any], BeforeValidator(_mapping)]
 
 _CREDENTIAL = re.compile(
@@ -93,12 +145,20 @@ _SET_FOR_JUDGES: Final = _SET_HERE | {
     "temperature": "--judge-temperature",
     "response_format": "--judge-json-schema",
 }
+_OF_LM_EVAL: Final = {
+    "max_gen_toks": "--max-tokens",
+    "max_new_tokens": "--max-tokens",
+    "do_sample": "--temperature (0 is greedy)",
+    "until": "stop",
+}
+"""lm-eval's and transformers' names, which servers pass over in silence, and what is meant."""
 _NOT_IN: Final[Mapping[str, Mapping[str, str | None]]] = {
     "extra_body": _SET_HERE,
     "judge_extra_body": {name: _SET_FOR_JUDGES[name] for name in _SET_FOR_JUDGES.keys() - {"top_p", "seed"}},
     "gen_kwargs": {
         name: _SET_HERE[name] for name in _SET_HERE.keys() - {"max_tokens", "temperature", "top_p"}
-    },
+    }
+    | _OF_LM_EVAL,
 }
 """What each field of free parameters may not hold: a value set twice would be recorded wrongly."""
 _LIMIT = re.compile(

@@ -32,6 +32,11 @@ def find_config(path: Path) -> Path:
     return recipe if named and not path.exists() and recipe.is_file() else path
 
 
+def recipe_names() -> list[str]:
+    """The bundled recipes, by the names that `--config` takes."""
+    return sorted(path.stem for path in asset("tasks", "models").glob("*.yaml"))
+
+
 def read_dotenv() -> None:
     """Take keys from `.env` in the working directory; what the environment has already wins.
 

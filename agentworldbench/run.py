@@ -9,6 +9,7 @@ is in flight, and what was journaled stays.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,6 +68,10 @@ class Run:
     results: Results | None = field(repr=False)
     stopped: str | None = None
 
+    def __fspath__(self) -> str:
+        """A run stands for its directory wherever a path is wanted: `compare_runs(a, b)`."""
+        return str(self.path)
+
     def _repr_html_(self) -> str:
         """Below a notebook's cell: scores with intervals, coverage, judge and protocol, failures."""
         return run_html(self.results, str(self.path), self.stopped)
@@ -109,7 +114,7 @@ class Run:
         return frame.set_axis(pandas.MultiIndex.from_tuples(rows, names=["sample_id", "epoch"]))
 
 
-def load_run(path: str | Path) -> Run:
+def load_run(path: str | os.PathLike[str]) -> Run:
     """Open a run directory. Raises ConfigError when it is none, StoreError when it is damaged."""
     store = open_store(Path(path))
     return Run(path=store.path, record=_read_run(store), results=read_results(store))
@@ -144,15 +149,18 @@ def evaluate(
 ) -> Run:
     """Evaluate a model and return the finished run.
 
-    `options` are the fields of `RunConfig` (`data`, `judge`, `tasks`, `limit`, `output`, …); `config`
-    is a YAML file of the same names. The same call on the same `output` resumes. Raises an
-    `AwbError` for everything a user can mend. Keys come from the environment or `.env`.
+    `options` are the fields of `RunConfig` (`data`, `judge`, `tasks`, `limit`, `output`, …); `config` is a YAML file of
+    the same names. The same call on the same `output` resumes. Raises an `AwbError` for everything a user can mend.
 
     >>> run = evaluate(model="baseline/copy-last", data="mini")
     >>> run.results.rules.macro["rule_score"].floor
     """
     read_dotenv()
     made = make_config({"model": model, **options}, Path(config) if config else None)
+    if made.dry_run:
+        raise ConfigError(
+            "dry_run: evaluate() always asks; `awb run --dry-run` and `awb estimate` ask nobody"
+        )
     with watching(watch) as (told, look):
         return execute(make_plan(made, _silent), told, look)
 
@@ -210,7 +218,7 @@ def judge_run(path: Path, config: RunConfig, watch: Watcher | None = None, data:
 
 
 def score_run(
-    path: str | Path,
+    path: str | os.PathLike[str],
     data: str | None = None,
     *,
     allow_code: bool = False,

@@ -9,6 +9,7 @@ states it, and `check` compares it with the one that indexing the file has found
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -125,6 +126,10 @@ def _no_folder(data: str, tasks: Mapping[str, Task]) -> str:
         is_file = False
     if not is_file:
         hint = did_you_mean(data, ("mini", "official"))
+        if data.casefold().rpartition("/")[2] == OFFICIAL_REPOSITORY.casefold().rpartition("/")[2]:
+            hint = "; the benchmark is --data official"
+        elif re.fullmatch(r"[\w.-]+/[\w.-]+", data):
+            hint = f"; a repository of the hub is --data hf:{data}"
         return f"no such folder{hint} (mini, official, hf:OWNER/NAME or a folder)"
     for domain, task in tasks.items():
         if path.name == task.data_file:

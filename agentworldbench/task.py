@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticKnownError
 
 from agentworldbench.errors import TaskError
+from agentworldbench.other_harnesses import task_elsewhere
 from agentworldbench.records import OFFICIAL_DOMAINS, Record
 from agentworldbench.resources import asset
 from agentworldbench.texts import digest, sha256_text
@@ -207,7 +208,8 @@ def _paths_of(word: str) -> list[Path]:
         return found
     if path.suffix in (".yaml", ".yml"):
         return [path]
-    raise TaskError(f"unknown domain '{word}'{did_you_mean(word, bundled)} (known: {', '.join(bundled)})")
+    hint = task_elsewhere(word) or did_you_mean(word, bundled)
+    raise TaskError(f"unknown domain '{word}'{hint} (known: {', '.join(bundled)})")
 
 
 def is_bundled(word: str) -> bool:

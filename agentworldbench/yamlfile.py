@@ -8,7 +8,7 @@ unknown key, the nearest known one. Used for task files and for `--config`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,8 +36,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def load_yaml(path: Path, model: type[T], error: type[AwbError], context: dict[str, Any] | None = None) -> T:
-    """Read `path` as a mapping that must fit `model`; `context` adds fields that no file may set.
+def load_yaml(
+    path: Path,
+    model: type[T],
+    error: type[AwbError],
+    context: dict[str, Any] | None = None,
+    unknown: Callable[[str], str] = lambda key: "",
+) -> T:
+    """Read `path` as a mapping that must fit `model`; `context` adds fields that no file may set, `unknown` says
+    what is known of a key that the model has not (`; …`), before the nearest one is guessed.
 
     Raises `error` with file:line for anything that does not fit.
     """
@@ -67,7 +74,7 @@ def load_yaml(path: Path, model: type[T], error: type[AwbError], context: dict[s
     try:
         return model.model_validate(data)
     except ValidationError as problem:
-        raise error(_first_problem(path, problem, lines, model)) from None
+        raise error(_first_problem(path, problem, lines, model, unknown)) from None
 
 
 def json_lines(text: str) -> dict[tuple[Any, ...], int]:
@@ -130,7 +137,11 @@ def _collect_lines(
 
 
 def _first_problem(
-    path: Path, problem: ValidationError, lines: dict[tuple[Any, ...], int], model: type[BaseModel]
+    path: Path,
+    problem: ValidationError,
+    lines: dict[tuple[Any, ...], int],
+    model: type[BaseModel],
+    unknown: Callable[[str], str],
 ) -> str:
     # A misspelt key is an unknown one and a missing one: the former says what to mend.
     details = sorted(problem.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
@@ -140,7 +151,8 @@ def _first_problem(
     name = ".".join(str(part) for part in place)
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":
-        what = f"unknown key '{name}'{did_you_mean(str(place[-1]), _known_keys(model, place[:-1]))}"
+        key = str(place[-1])
+        what = f"unknown key '{name}'{unknown(key) or did_you_mean(key, _known_keys(model, place[:-1]))}"
     elif detail["type"] == "missing":
         what = f"required key '{name}' is missing"
     elif detail["type"] == "literal_error":

@@ -5,7 +5,11 @@ A value that could be set in two places would be recorded in one and sent from t
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentworldbench.config import make_config
 from agentworldbench.errors import ConfigError
@@ -53,3 +57,29 @@ def test_free_parameters(field: str, key: str) -> None:
     assert getattr(make_config({field: {"x": {"model": 1, "seed": 2}}}), field) == {
         "x": {"model": 1, "seed": 2}
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('stop=["a","b"],top_k=3', {"stop": ["a", "b"], "top_k": 3}),
+        ('a={"b": [1, 2], "c": "x,y"},d=e', {"a": {"b": [1, 2], "c": "x,y"}, "d": "e"}),
+        ('a="x,y]",b=1', {"a": "x,y]", "b": 1}),
+        ("a=[,b=1", {"a": "[", "b": 1}),
+        ('a=5",b=1', {"a": '5"', "b": 1}),
+        ("a=],b=[", {"a": "]", "b": "["}),
+    ],
+)
+def test_commas_within_brackets_and_quotes_part_nothing(text: str, value: object) -> None:
+    assert make_config({"gen_kwargs": text}).gen_kwargs == value
+
+
+@given(
+    st.lists(
+        st.one_of(st.integers(), st.text("ab,[]{}=", max_size=5), st.lists(st.text("a,]", max_size=3))),
+        max_size=4,
+    )
+)
+def test_json_values_come_back(values: list[object]) -> None:
+    text = ",".join(f"k{number}={json.dumps(value)}" for number, value in enumerate(values))
+    assert make_config({"gen_kwargs": text}).gen_kwargs == {f"k{n}": value for n, value in enumerate(values)}

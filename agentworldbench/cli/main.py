@@ -140,12 +140,12 @@ def _correct(problem: typer.BadParameter) -> int:
     if type(problem).__name__ == "NoArgsIsHelpError":
         problem.show()
         return problem.exit_code
+    from agentworldbench.cli.mistakes import corrected
     from agentworldbench.cli.output import say
     from agentworldbench.render.table import printable
 
-    message = problem.format_message().replace("Value error, ", "").rstrip(".")
     where = problem.ctx.command_path if problem.ctx else "awb"
-    say(f"awb: {printable(message)} (see {where} --help)")
+    say(f"awb: {printable(corrected(problem))} (see {where} --help)")
     return problem.exit_code
 
 

@@ -21,6 +21,8 @@ from agentworldbench.config import PANELS, RunConfig, Stage
 
 _ONE_WAY: Final = ("no_judge", "allow_code")
 """Flags without a form that takes them back: `--judge NAME` does it for the first, no file may set the second."""
+_ONCE: Final = frozenset(["model"])
+"""Flags whose second is not passed over: whoever gives two models wants both. `RunConfig` refuses them."""
 ConfigFile = typer.Option(
     "--config", "-C", help="YAML file with the same names as the flags (underscores), or a bundled recipe "
     "such as qwen-agentworld-35b-a3b; flags win, and --no-FLAG takes back what the file switches on.",
@@ -100,7 +102,7 @@ def _parameter(name: str, field: FieldInfo, face: dict[str, Any]) -> inspect.Par
         show_default=False,
         metavar=_metavar(name, kind, choices),
     )
-    annotation = _annotated(list[str] if many else kind, option)
+    annotation = _annotated(list[str] if many or name in _ONCE else kind, option)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 

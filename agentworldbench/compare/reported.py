@@ -82,8 +82,9 @@ def _read(path: Path) -> Entry:
     try:
         return Entry.model_validate_json(path.read_bytes())
     except (ValidationError, OSError) as problem:
+        why = problem.errors()[0]["msg"] if isinstance(problem, ValidationError) else str(problem)
         raise DataError(
-            f"{path}: not a leaderboard entry: {str(problem).splitlines()[0]}; `awb leaderboard show` lists those there are"
+            f"{path}: not a leaderboard entry: {why}; runs are named by their directories, `awb leaderboard show` lists those there are"
         ) from problem
 
 

@@ -9,6 +9,7 @@ that are alike.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -101,7 +102,10 @@ class Ranking(Record):
 
 
 def rank_runs(
-    paths: Sequence[str | Path], judge: str | None = None, data: str | None = None, force: bool = False
+    paths: Sequence[str | os.PathLike[str]],
+    judge: str | None = None,
+    data: str | None = None,
+    force: bool = False,
 ) -> Ranking:
     """Compare all runs on the samples that every one of them was asked about.
 

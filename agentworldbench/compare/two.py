@@ -8,6 +8,7 @@ models; `force` compares all the same and says so in the result.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -101,8 +102,8 @@ class Comparison(Record):
 
 
 def compare_runs(
-    first: str | Path,
-    second: str | Path,
+    first: str | os.PathLike[str],
+    second: str | os.PathLike[str],
     judge: str | None = None,
     data: str | None = None,
     force: bool = False,

@@ -193,7 +193,8 @@ def _clean(value: Any) -> str | None:
 
 
 def read_usage(usage: Any) -> Usage:
-    """Token counts under the names in use; what is missing or no whole number stays unknown."""
+    """Token counts under the names in use; what is missing or no whole number stays unknown. No prompt has 0 tokens:
+    gateways that count nothing say so, and their zeros are no counts either."""
     if not isinstance(usage, dict):
         return Usage()
 
@@ -209,11 +210,14 @@ def read_usage(usage: Any) -> Usage:
     def first(*paths: tuple[str, ...]) -> int | None:
         return next((value for path in paths if (value := count(*path)) is not None), None)
 
+    prompt, made = count("prompt_tokens"), count("completion_tokens")
+    if prompt == 0 and not first(*_CACHED):
+        prompt, made = None, made or None
     return Usage(
-        prompt_tokens=count("prompt_tokens"),
+        prompt_tokens=prompt,
         cached_tokens=first(*_CACHED),
         cache_write_tokens=first(*_WRITTEN),
-        completion_tokens=count("completion_tokens"),
+        completion_tokens=made,
         reasoning_tokens=count("completion_tokens_details", "reasoning_tokens"),
     )
 

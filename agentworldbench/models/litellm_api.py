@@ -75,7 +75,8 @@ class LiteLLMModel:
         except self._litellm.exceptions.BadRequestError:
             raise ConfigError(
                 f"model '{name}': not a provider that LiteLLM knows; write PROVIDER/NAME (openai/…, anthropic/…, "
-                "gemini/…), hf/REPO or vllm/REPO for an engine in this process, or give --base-url for a server of your own"
+                "gemini/…), hf/REPO or vllm/REPO for an engine in this process, or give --base-url (for a judge "
+                "--judge-base-url) for a server of your own"
             ) from None
         self.name = name
         self._connection = connection
