@@ -286,9 +286,7 @@ def _session(plan: Plan) -> Session:
 @cache  # what this process has loaded does not change, whatever is installed meanwhile
 def _packages() -> Mapping[str, str]:
     """Versions of what can change an answer or a number."""
-    names = (
-        "litellm openai pydantic numpy rapidfuzz rouge-score huggingface-hub lm-eval transformers torch vllm"
-    )
+    names = "litellm openai pydantic numpy rapidfuzz huggingface-hub lm-eval transformers torch vllm"
     found = {"python": platform.python_version()}
     for name in names.split():
         try:
