@@ -311,7 +311,9 @@ def _git() -> Mapping[str, Any]:
 
 def _ask_git(root: Path, *words: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10)
+        done = subprocess.run(
+            ["git", "-C", str(root), *words], capture_output=True, encoding="utf-8", errors="replace", timeout=10
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
