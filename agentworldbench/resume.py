@@ -312,7 +312,11 @@ def _git() -> Mapping[str, Any]:
 def _ask_git(root: Path, *words: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), *words], capture_output=True, encoding="utf-8", errors="replace", timeout=10
+            ["git", "-C", str(root), *words],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
