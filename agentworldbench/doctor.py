@@ -39,6 +39,7 @@ from agentworldbench.records import (
     Sampling,
 )
 from agentworldbench.reply import parts_of
+from agentworldbench.resources import expanded
 from agentworldbench.run_record import ModelFacts
 from agentworldbench.scoring.verdict import TAG
 from agentworldbench.version import __version__
@@ -112,7 +113,7 @@ def _asked(roles: Roles) -> Iterator[tuple[str, Model, Sampling]]:
 
 def _machine(config: RunConfig) -> Iterator[Finding]:
     yield Finding("versions", f"awb {__version__}, Python {platform.python_version()}")
-    folder = (config.output or Path("runs")).expanduser().absolute()
+    folder = expanded(config.output or Path("runs"), "--output").absolute()
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free

@@ -26,6 +26,7 @@ from agentworldbench.prices import price_of
 from agentworldbench.protocol import PROTOCOLS, Protocol
 from agentworldbench.pull import Tell, prompts_for_run
 from agentworldbench.records import SampleRef, Sampling
+from agentworldbench.resources import expanded
 from agentworldbench.run_record import DataSection, PredictSection, SelectionRecord
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.selection import select
@@ -303,11 +304,11 @@ def _selection(config: RunConfig, samples: Samples) -> SelectionRecord:
 
 def _given_path(output: Path) -> Path:
     """The directory that --output names. Raises ConfigError for a name that no directory can have."""
+    path = expanded(output, "--output")
     try:
-        path = output.expanduser()
         with suppress(FileNotFoundError, NotADirectoryError):
             path.lstat()
-    except (OSError, RuntimeError, ValueError) as problem:
+    except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise ConfigError(
             f"--output {output}: cannot be a run directory ({why}); choose another --output"

@@ -25,6 +25,16 @@ def mini_folder() -> Path:
     return _PACKAGE / "data" / "mini"
 
 
+def expanded(path: Path, given: str) -> Path:
+    """A path with `~` resolved; `given` says where it stands (`--cache`). Raises ConfigError for a home that nobody has."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ConfigError(
+            f"{given}: {path}: no home directory is known for {path.parts[0]!r}; write the path without it"
+        ) from None
+
+
 def find_config(path: Path) -> Path:
     """A configuration file as it is named, else the bundled recipe of that name (with or without .yaml)."""
     recipe = asset("tasks", "models", f"{path.name.removesuffix('.yaml')}.yaml")

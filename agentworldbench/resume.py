@@ -286,9 +286,7 @@ def _session(plan: Plan) -> Session:
 @cache  # what this process has loaded does not change, whatever is installed meanwhile
 def _packages() -> Mapping[str, str]:
     """Versions of what can change an answer or a number."""
-    names = (
-        "litellm openai pydantic numpy rapidfuzz rouge-score huggingface-hub lm-eval transformers torch vllm"
-    )
+    names = "litellm openai pydantic numpy rapidfuzz huggingface-hub lm-eval transformers torch vllm"
     found = {"python": platform.python_version()}
     for name in names.split():
         try:
@@ -313,7 +311,13 @@ def _git() -> Mapping[str, Any]:
 
 def _ask_git(root: Path, *words: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10)
+        done = subprocess.run(
+            ["git", "-C", str(root), *words],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=10,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -37,7 +37,7 @@ from agentworldbench.readings import both_readings, differences_table
 from agentworldbench.records import Prediction, SampleMetrics, Verdict
 from agentworldbench.render.cells import run_html
 from agentworldbench.render.table import Table
-from agentworldbench.resources import read_dotenv
+from agentworldbench.resources import expanded, read_dotenv
 from agentworldbench.response_cache import ResponseCache
 from agentworldbench.resume import (
     continue_run,
@@ -308,7 +308,7 @@ async def _session(
     store: Store, plan: Plan, run: RunRecord, patience: Patience, progress: Progress, ledger: Ledger
 ) -> None:
     folder = plan.config.cache
-    cache = ResponseCache(folder.expanduser(), progress.notices.append) if folder else None
+    cache = ResponseCache(expanded(folder, "--cache"), progress.notices.append) if folder else None
     pipeline = Pipeline(
         plan.samples.dataset,
         store,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
+from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.journal import Journal
 from agentworldbench.protocol import Parse
@@ -47,14 +48,18 @@ class Store:
         value = self._read("run.json")
         if isinstance(value, dict) and value.get("schema_version", 1) != 1:
             raise StoreError(f"{path}: written by another version of awb; use that one")
+        below: tuple[str, ...] = ()
         try:
-            return RunRecord.model_validate_json(json.dumps(value))
+            run = RunRecord.model_validate_json(json.dumps(value))
+            below = ("selection",)
+            RunConfig.model_validate(
+                run.selection.model_dump(exclude={"samples"})
+            )  # what its samples are found by
         except ValidationError as problem:
-            field = ".".join(str(part) for part in problem.errors()[0]["loc"])
-            where = f" (field '{field}')" if field else ""
-            raise StoreError(
-                f"{path}: not the record of a run{where}; move it away to start anew"
-            ) from problem
+            raise _no_record(path, (*below, *problem.errors()[0]["loc"])) from problem
+        if not isinstance(run.predict.model.get("model"), str):
+            raise _no_record(path, ("predict", "model", "model"))
+        return run
 
     def write_run(self, run: RunRecord) -> None:
         """Replace `run.json` atomically."""
@@ -163,6 +168,12 @@ class Store:
         """Force the journals to the disk and close them; reading stays possible."""
         self.predictions.close()
         self.verdicts.close()
+
+
+def _no_record(path: Path, field: Sequence[str | int]) -> StoreError:
+    """A `run.json` that was changed by hand, or is somebody else's; `field` says where it shows, if anywhere."""
+    where = f" (field '{'.'.join(map(str, field))}')" if field else ""
+    return StoreError(f"{path}: not the record of a run{where}; move it away to start anew")
 
 
 def _sign(owner: Path) -> None:

@@ -229,6 +229,3 @@ def _domain_order(names: Iterable[str]) -> list[str]:
 
 def _in_paper_order(tasks: dict[str, Task]) -> dict[str, Task]:
     return {name: tasks[name] for name in _domain_order(tasks)}
-
-
-VOLATILE_CLASSES: tuple[str, ...] = get_args(VolatileClass)

@@ -41,6 +41,26 @@ def closed_port() -> int:
         return int(free.getsockname()[1])
 
 
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        (("run", "--model", "replay/~nobody-here/run"), "model 'replay/~nobody-here/run'"),
+        ((*COPY, "-o", "out", "--cache", "~nobody-here/cache"), "--cache"),
+        ((*COPY, "-o", "~nobody-here/out"), "--output"),
+        (("doctor", "--model", "baseline/empty", "-o", "~nobody-here/out"), "--output"),
+    ],
+    ids=["replay", "cache", "run", "doctor"],
+)
+def test_a_home_that_nobody_has_is_named(
+    words: tuple[str, ...], given: str, awb: HereAwb, tmp_path: Path
+) -> None:
+    done = awb(*words)
+    assert done.code == 2
+    assert f"{given}: ~nobody-here" in done.err
+    assert "no home directory is known for '~nobody-here'; write the path without it" in done.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_keys_may_stand_in_dotenv_and_the_environment_wins(
     tmp_path: Path, awb: HereAwb, closed_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 import struct
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +31,9 @@ from agentworldbench.render.plots import (
     stacked,
     trend,
 )
+from tests.helpers.awb_command import clean_environment
+
+ROOT = Path(__file__).resolve().parents[1]
 
 HOSTILE = "</svg><script>alert(1)</script>\x00\u202e&\"'+datum.value"
 LOOKS = {
@@ -152,3 +158,28 @@ def test_equal_numbers_make_equal_bytes_and_a_png_of_three_times_the_size() -> N
     png = png_file(again)
     assert png == png_file(first) and png[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", png[16:24]) == (SCALE * WIDE, SCALE * round(first.wide.height))
+
+
+NOBODY = """
+import os, pwd
+os.environ.pop("HOME", None)
+def unknown(number):
+    raise KeyError(number)
+pwd.getpwuid = unknown
+from agentworldbench.render.plot_parts import load_altair
+load_altair()
+import altair
+assert "HOME" not in os.environ
+"""
+
+
+def test_altair_is_imported_where_there_is_no_home(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NOBODY],
+        cwd=tmp_path,
+        env=clean_environment({"PYTHONPATH": str(ROOT)}),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -66,7 +67,7 @@ def committed() -> list[Path]:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]  # both: the sdist too
     done = subprocess.run(
         command, cwd=ROOT, env=clean_environment(), capture_output=True, encoding="utf-8", timeout=100
     )
@@ -126,6 +127,20 @@ def test_the_wheel_holds_what_is_no_code(wheel: Path) -> None:
     assert modules <= names
     assert "agentworldbench/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert any(name.endswith("licenses/agentworldbench/data/mini/NOTICE") for name in names)
+
+
+def test_the_source_distribution_holds_what_the_wheel_is_made_of(wheel: Path) -> None:
+    (made,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(made) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    said = {"PKG-INFO", ".gitignore", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"}
+    tops = {name.partition("/")[0] for name in names}
+    assert tops - said == {"agentworldbench", "leaderboards", "reports", "tasks"}
+    folders = [ROOT / name for name in ("agentworldbench", "leaderboards", "reports/templates", "tasks")]
+    stored = [path for path in committed() if any(path.is_relative_to(folder) for folder in folders)]
+    assert {str(path.relative_to(ROOT)) for path in stored} <= names
+    assert not [name for name in names if name.startswith("reports/example")]
 
 
 def test_the_wheel_says_what_it_is(unpacked: Path) -> None:

@@ -150,6 +150,8 @@ CHANGED: dict[str, tuple[tuple[str | int, ...], Any, str]] = {
     "a field more": (("more",), 1, "more"),
     "a field more inside": (("sessions", 0, "more"), 1, "sessions.0.more"),
     "words for a number": (("selection", "samples", "swe"), "many", "selection.samples.swe"),
+    "a selection that no flag can say": (("selection", "limit"), "half", "selection.limit"),
+    "a model without a name": (("predict", "model"), {"backend": "baseline"}, "predict.model.model"),
     "a judge without a record": (("judges",), ["0123456789abcdef"], "judges.0"),
 }
 

@@ -71,7 +71,7 @@ def every_eval(run: Path, folder: Path) -> str:
         str(path.relative_to(folder)) for path in export_every_eval(run, folder, submitter=submitter).paths
     ]
     command = [sys.executable, "-m", "every_eval_ever", "validate", *paths]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return "every_eval_ever validate: no error, no warning"
 

@@ -93,7 +93,7 @@ def server(folder: Path, log: Path) -> Iterator[str]:
     words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder)]
     words += ["--served-model-name", SERVED, "--dtype", "float32", "--max-model-len", str(CONTEXT)]
     words += ["--enforce-eager", "--host", "127.0.0.1", "--port", str(port)]
-    with log.open("w") as file:
+    with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(words, env=os.environ | ENVIRONMENT, stdout=file, stderr=file)
         try:
             wait_for(f"http://127.0.0.1:{port}/health", process, log)

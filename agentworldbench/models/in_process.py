@@ -35,6 +35,7 @@ from agentworldbench.models.generation import (
 )
 from agentworldbench.prices import FREE, Price
 from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Thinking, Usage
+from agentworldbench.resources import expanded
 from agentworldbench.run_record import ModelFacts
 from agentworldbench.texts import digest, sha256_text
 
@@ -65,8 +66,6 @@ _IGNORED_BY_VLLM: Final = {
     "device": "set CUDA_VISIBLE_DEVICES in the environment",
     "swap_space": "vLLM has none any more",
 }
-_SECRET = re.compile(r"api[-_]?key|secret|passw|token$|authorization", re.IGNORECASE)
-_NO_SECRET: Final = ("add_bos_token",)
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -214,7 +213,7 @@ def _engine(scheme: Scheme, settings: EngineSettings) -> Engine:
 def _source(name: str) -> str:
     """Repository or folder of a model string. Raises ConfigError for what can be neither."""
     source = name.partition("/")[2]
-    path = Path(source).expanduser()
+    path = expanded(Path(source), f"model '{name}'")
     if path.is_dir():
         return str(path)
     if source.startswith(("/", "./", "../", "~")):
@@ -235,10 +234,6 @@ def _settings(
     for key in given:
         if key in refused and not (key == "data_parallel_size" and given[key] == 1):
             raise ConfigError(f"--model-args: '{key}' cannot be given: {refused[key]}")
-        if _SECRET.search(key) and key not in _NO_SECRET:
-            raise ConfigError(
-                f"--model-args: '{key}' looks like a credential; set HF_TOKEN in the environment instead"
-            )
     told = given.get("chat_template_args") or {}
     if not isinstance(told, Mapping):
         raise ConfigError("--model-args: chat_template_args must be an object (write -M as JSON)")
@@ -260,7 +255,7 @@ def _plain(value: Any) -> Any:
 
 def _template_file(path: str) -> str:
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
+        return expanded(Path(path), "--model-args").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise ConfigError(f"--model-args: chat_template={path} cannot be read ({problem})") from None
 

@@ -28,6 +28,7 @@ from agentworldbench.records import (
     Prediction,
     Request,
 )
+from agentworldbench.resources import expanded
 from agentworldbench.store import open_store
 from agentworldbench.texts import scrub, sha256_file
 
@@ -37,7 +38,7 @@ class ReplayModel(LocalAnswers):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        path = Path(name.partition("/")[2]).expanduser()
+        path = expanded(Path(name.partition("/")[2]), f"model '{name}'")
         self._replayed = _replayed_model(path / "run.json")
         if path.is_dir():
             self._run: Journal[Prediction] | None = open_store(path).predictions

@@ -7,7 +7,11 @@ as an expression.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, Final
 
 from agentworldbench.render.drawing import COLOURS, SHAPES, STRONG_LINE, TEXT, Specification
@@ -20,6 +24,19 @@ _CHARACTER: Final = 6.6
 """Width of a letter, in units of a drawing."""
 _WIDER: Final = 1.17
 """Than that of a drawing may be the font of a page."""
+
+
+def load_altair() -> None:
+    """Import Altair, which asks for the home directory meanwhile and has no use for it here: where there is none, as
+    under a number without a user in a container, it is shown the one for temporary files."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = gettempdir()
+        try:
+            import_module("altair")
+        finally:
+            del os.environ["HOME"]
 
 
 def chart_of(data: str) -> Any:

@@ -16,6 +16,7 @@ from typing import Final
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.names import domain_name
+from agentworldbench.render.plot_parts import load_altair
 from agentworldbench.render.plots import (
     Plot,
     Series,
@@ -48,6 +49,7 @@ _Scores = tuple[str, Callable[[Line], float | None]]
 
 def plots(opened: Opened, lines: Sequence[Line]) -> list[Plot]:
     """All plots that there are numbers for: a frame without a mark is none."""
+    load_altair()
     series = _series(opened)
     scored = any(of(line) is not None for _, of in series for line in lines)
     found = [_domains(opened)] if scored else []

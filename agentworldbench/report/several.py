@@ -16,6 +16,7 @@ from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.render.names import domain_name, scope
 from agentworldbench.render.numbers import PLUS_MINUS, score_cell
+from agentworldbench.render.plot_parts import load_altair
 from agentworldbench.render.plots import Plot, Series, Value, intervals
 from agentworldbench.render.shell import Site
 from agentworldbench.render.table import percent
@@ -211,6 +212,7 @@ def _plot(number: int, name: str, domains: Sequence[str], sides: Sequence[_Side]
     note = (
         "95 % intervals of each run alone; two that overlap may still differ on the samples that both share."
     )
+    load_altair()
     return intervals(f"runs-{number}", name, note, [*domains, "Overall, macro"], series)
 
 
