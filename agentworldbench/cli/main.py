@@ -116,15 +116,23 @@ def main() -> NoReturn:
         code = _correct(problem)
     except (KeyboardInterrupt, typer.Abort):
         code = Interrupted.exit_code
-    except (BrokenPipeError, SystemExit):  # the reader is gone; Typer exits where it sees that first
-        let_go(sys.stdout)
-        code = 0
+    except BrokenPipeError:
+        code = _unread()
+    except SystemExit as ended:  # Typer exits where it sees first that the reader is gone
+        left = isinstance(ended.__context__, OSError) and ended.__context__.errno == errno.EPIPE
+        code = _unread() if left else ended.code
     except OSError as problem:
         if problem.errno not in _THE_MACHINES:
             raise
         kind = ConfigError if problem.errno in (errno.ENAMETOOLONG, errno.ELOOP) else StoreError
         code = _complain(kind(f"{problem.filename or 'input or output'}: {problem.strerror}"))
     sys.exit(code)
+
+
+def _unread() -> int:
+    """What nobody reads any more is no error."""
+    let_go(sys.stdout)
+    return 0
 
 
 def _complain(problem: AwbError) -> int:

@@ -28,8 +28,14 @@ class _Lasting(io.FileIO):
         except OSError as problem:
             if problem.errno not in _NOBODY_READS:
                 raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            _lead_nowhere(self.fileno())
             return super().write(data)  # type: ignore[arg-type]
+
+
+def _lead_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    os.close(nowhere)
 
 
 def prepare_streams() -> None:
@@ -59,7 +65,7 @@ def prepare_streams() -> None:
 def let_go(stream: TextIO) -> None:
     """Nobody reads `stream` any more, or nothing can be written to it: what follows goes nowhere."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        _lead_nowhere(stream.fileno())
 
 
 def last_words(code: object) -> int:

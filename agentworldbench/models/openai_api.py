@@ -325,7 +325,7 @@ def _without_secrets(value: Any, secrets: tuple[str, ...]) -> Any:
 
 
 def _key(variables: tuple[str, ...]) -> tuple[str, str | None]:
-    """(key, name of its variable); servers without keys get a placeholder, which the SDK wants.
+    """(key, name of its variable); servers without keys get a placeholder, in a header that all expect.
 
     Raises CredentialsError for a key that no HTTP header can hold.
     """
