@@ -264,7 +264,7 @@ def test_an_entry_must_be_that_of_the_bundle(home: Path, tmp_path: Path, awb: He
     assert done.code == 6
     assert "computed_overall is 39.8125, should be 37.8125" in done.out
     said = {"by": "A. Tester", "date": "2026-12-01T09:00:00Z", "harness": "0.1.0", "warnings": 0}
-    said |= dict.fromkeys(("bundle_sha256", "numbers_sha256"), "0" * 64)
+    said |= dict.fromkeys(("bundle_sha256", "entry_sha256"), "0" * 64)
     named = {"status": "verified", "verification": said}
     path.write_text(json.dumps(entry.model_dump(mode="json") | named), encoding="utf-8")
     done = awb(*words)

@@ -15,7 +15,8 @@ from typing import Any, Final, Literal
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.build import README_FILE, readme_text
 from agentworldbench.leaderboard.consistency import EXACT, against_run
-from agentworldbench.leaderboard.entries import Entry, entry_paths, numbers_digest, read_entry
+from agentworldbench.leaderboard.entries import Entry, entry_digest, entry_paths, read_entry
+from agentworldbench.leaderboard.provenance import VerifiedAudit
 from agentworldbench.leaderboard.together import together
 from agentworldbench.records import Record
 from agentworldbench.render.table import printable, unseen
@@ -292,13 +293,19 @@ def _verification(entry: Entry) -> Found:
     if bundle is not None and found.bundle_sha256 != bundle.sha256:
         told = f"is {found.bundle_sha256}, but the entry's bundle is {bundle.sha256}; {VERIFY_AGAIN}"
         yield "verification", "verification.bundle_sha256", told
-    if found.numbers_sha256 != numbers_digest(entry):
-        told = f"is not the digest of this entry, which was changed after it was verified; {VERIFY_AGAIN}"
-        yield "verification", "verification.numbers_sha256", told
+    if found.entry_sha256 != entry_digest(entry):
+        told = "is not the digest of this entry, which was changed after it was verified"
+        if found.entry_sha256 is None:
+            told = "is missing: an older version verified this entry, and vouched for its numbers alone"
+        yield "verification", "verification.entry_sha256", f"{told}; {VERIFY_AGAIN}"
     if entry.provenance is not None and found.date < entry.provenance.date[:19]:
         told = f"is {found.date}, before the run was done ({entry.provenance.date})"
         yield "verification", "verification.date", told
+    yield from _audit(entry, found.audit)
+
+
+def _audit(entry: Entry, audit: VerifiedAudit | None) -> Found:
     judges = [one.judge.digest for one in entry.judges]
-    if found.audit is not None and found.audit.judge not in judges:
-        told = f"is {found.audit.judge}, but the entry's judge is {' or '.join(judges) or 'nobody'}"
+    if audit is not None and audit.judge not in judges:
+        told = f"is {audit.judge}, but the entry's judge is {' or '.join(judges) or 'nobody'}"
         yield "verification", "verification.audit.judge", told
