@@ -95,7 +95,7 @@ def test_it_is_accepted_anywhere(home: Path, tmp_path: Path) -> None:
 def test_without_the_data_it_is_incomplete(home: Path, awb: HereAwb) -> None:
     done = awb("verify", home / "honest.awb.zip")
     assert done.code == 7
-    assert "name them with --data" in done.out
+    assert "--data FOLDER names them" in done.out
     assert "Incomplete" in done.out
     report = verify(home / "honest.awb.zip")
     assert [one.check for one in report.unchecked] == ["data"]

@@ -127,7 +127,7 @@ def test_what_could_not_be_checked_is_not_verified(home: Path, entry: Path, awb:
     done = awb("verify", home / "bundle.awb.zip", "--entry", entry, "--verified-by", "Grace")
     assert (done.code, entry.read_bytes()) == (7, before)
     assert f"{entry}: stays as it is: not everything could be checked" in done.err
-    assert "name them with --data" in done.err
+    assert "--data FOLDER names them" in done.err
 
 
 def test_what_is_refused_is_not_verified(home: Path, entry: Path, tmp_path: Path, awb: HereAwb) -> None:

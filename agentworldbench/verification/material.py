@@ -182,8 +182,7 @@ def _samples(
         hits.append(Hit("data", "refused", "the data are not what they are called", f"they {why}"))
     place = data or _place_of(record, tasks)
     if place is None:
-        what = "`awb data pull official-data` fetches them" if name == "official" else "name them with --data"
-        unchecked.append(Unchecked(check="data", why=f"the data ({name}) are not on this machine; {what}"))
+        unchecked.append(Unchecked(check="data", why=_how_to_find(name)))
         return None
     fields = {one: getattr(record.selection, one) for one in SELECTION_FIELDS}
     try:
@@ -219,6 +218,23 @@ def _place_of(record: RunRecord, tasks: Mapping[str, Task]) -> str | None:
         files = (cached_file(pinned[1], task.data_file, pinned[2]) for task in tasks.values())
         return name if all(files) else None
     return None
+
+
+def _how_to_find(name: str) -> str:
+    """Why data of this name were not found, and what finds them."""
+    if name == "official":
+        return "the data (official) are not on this machine; `awb data pull official-data` fetches them"
+    if _PINNED_HUB.fullmatch(name):
+        return f"the data ({name}) are not on this machine; --data {name} fetches them"
+    if name.startswith("hf:"):
+        return (
+            f"the data ({name}) are not pinned to a commit, so that nothing tells which files they were; --data "
+            f"{name.partition('@')[0]}@COMMIT names them"
+        )
+    return (
+        f"the data are a folder of whoever made the run ({name}), and no path out of a record is opened; --data FOLDER "
+        "names them, wherever they are on this machine"
+    )
 
 
 def _prompts(record: RunRecord, folder: Path | None, unchecked: list[Unchecked]) -> OfficialPrompts | None:

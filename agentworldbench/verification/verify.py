@@ -20,6 +20,7 @@ from agentworldbench.records import Record
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.results import Reading, Results
+from agentworldbench.store import no_run
 from agentworldbench.submission.manifest import MANIFEST, Manifest, bundle_sha256
 from agentworldbench.submission.unpack import opened
 from agentworldbench.verification import completeness, manifest_claims, oddities
@@ -98,6 +99,8 @@ def opened_subject(subject: Path) -> Iterator[Opened]:
         return
     if not subject.exists():
         raise ConfigError(f"{subject}: no such bundle or run directory")
+    if subject.suffix in (".json", ".jsonl"):
+        raise no_run(subject)
     with opened(subject) as (path, manifest):
         yield Opened(subject.name, path, manifest, bundle_sha256((path / MANIFEST).read_bytes()))
 
