@@ -7,7 +7,6 @@ show (that a score follows from the replies) is not checked here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -21,7 +20,7 @@ from agentworldbench.leaderboard.together import together
 from agentworldbench.records import Record
 from agentworldbench.render.table import printable, unseen
 from agentworldbench.stats.intervals import Interval
-from agentworldbench.texts import moment
+from agentworldbench.texts import moment, repeated_name
 
 VERIFY_AGAIN: Final = "`awb verify BUNDLE --entry FILE --verified-by NAME` verifies it again"
 ROUNDED: Final = 0.011
@@ -129,18 +128,9 @@ def check_entry(entry: Entry, path: Path | None = None) -> list[Problem]:
 
 def _refuse_repeated_keys(path: Path) -> None:
     """JSON keeps the last of two equal keys and says nothing."""
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in items]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise DataError(f"{path}: key '{twice}' stands twice; keep one of them")
-        return dict(items)
-
-    try:
-        json.loads(path.read_bytes(), object_pairs_hook=pairs)
-    except (OSError, ValueError, RecursionError):
-        return  # reading the entry says what it is
+    twice = repeated_name(path.read_bytes())
+    if twice is not None:
+        raise DataError(f"{path}: key '{twice}' stands twice; keep one of them")
 
 
 def _texts(entry: Entry) -> Found:

@@ -21,6 +21,7 @@ MISSING: Final = "a sample of the selection has no prediction"
 NO_VERDICT: Final = "a prediction that can be judged has no verdict"
 CHOSEN: Final = "the samples were chosen by name (--sample-id): what was left out is not known"
 OTHER_ROW: Final = "the record is about another row than the one of this id"
+BEYOND: Final = "more verdicts of a judge on one answer than the run has; they count nowhere"
 STRANGER: Final = "a record of a sample that the selection does not have"
 
 
@@ -95,6 +96,12 @@ def check_journals(material: Material) -> Iterator[Hit]:
                     and key[0].partition("/")[0] in material.tasks
                 ):
                     yield Hit("completeness", "refused", STRANGER, f"{name}: {key[0]} (epoch {key[1]})")
+    repeats = {judge.digest: material.record.repeats.get(judge.digest, 1) for judge in material.record.judges}
+    beyond = Counter(
+        one.judge for one in material.store.verdicts if one.repeat > repeats.get(one.judge, one.repeat)
+    )
+    for judge, count in beyond.items():
+        yield Hit("journals", "warning", BEYOND, f"{judge}: {count}, the run has {repeats[judge]} each")
     for verdict_judge, count in Counter(one.judge for one in material.store.verdicts).items():
         if verdict_judge not in judges:
             message = "verdicts of a judge that the run does not name; they count nowhere"

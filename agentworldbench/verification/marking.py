@@ -19,6 +19,7 @@ from agentworldbench.submission.deliver import check_words
 from agentworldbench.submission.manifest import MANIFEST
 from agentworldbench.texts import time_text
 from agentworldbench.verification.findings import Report
+from agentworldbench.verification.recompute import CALLED_VERIFIED
 
 
 def check_marking(subject: Path, path: Path, by: str) -> None:
@@ -47,7 +48,7 @@ def mark_verified(report: Report, path: Path, by: str) -> Entry:
         date=time_text(datetime.now(UTC)),
         bundle_sha256=report.bundle_sha256,
         harness=report.harness,
-        warnings=sum(one.severity == "warning" and one.check != "entry" for one in report.findings),
+        warnings=sum(one.severity == "warning" and one.message != CALLED_VERIFIED for one in report.findings),
         audit=None
         if audit is None or audit.mean_difference is None
         else VerifiedAudit(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -83,6 +84,14 @@ class Material:
     def results(self) -> Results | None:
         """`results.json`."""
         return self.run.results
+
+    @cached_property
+    def longest_answered(self) -> int:
+        """Tokens of the longest prompt that was answered with its whole history, as its provider counted them."""
+        counted = (
+            one.usage.prompt_tokens for one in self.store.predictions if one.text and not one.dropped_turns
+        )
+        return max((one for one in counted if one is not None), default=0)
 
     def refs(self) -> list[SampleRef]:
         """The samples of the selection; without the data, those that have a prediction."""
