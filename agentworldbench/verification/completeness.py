@@ -17,8 +17,8 @@ from agentworldbench.records import Verdict
 from agentworldbench.verification.findings import Hit
 from agentworldbench.verification.material import Case, Material
 
-MISSING: Final = "a sample of the selection has no prediction"
-NO_VERDICT: Final = "a prediction that can be judged has no verdict"
+MISSING: Final = "a sample of the selection has no prediction; the command that made the run goes on with it"
+NO_VERDICT: Final = "a prediction that can be judged has no verdict; the command that made the run, or `awb judge`, goes on with it"
 CHOSEN: Final = "the samples were chosen by name (--sample-id): what was left out is not known"
 OTHER_ROW: Final = "the record is about another row than the one of this id"
 BEYOND: Final = "more verdicts of a judge on one answer than the run has; they count nowhere"
@@ -61,7 +61,8 @@ def check_selection(material: Material) -> Iterator[Hit]:
     if parts:
         told = ", ".join(f"{name} {getattr(selection, name)}" for name in parts)
         message = "the run is about a part of its data; a part can be chosen by its outcome"
-        yield Hit("selection", "warning", message, f"{told}, seed {selection.seed}")
+        whole = "; `awb runs merge` puts the parts together" if selection.shard else ""
+        yield Hit("selection", "warning", message, f"{told}, seed {selection.seed}{whole}")
     if material.samples is None:
         for domain, count in selection.samples.items():
             found = sum(ref.domain == domain for ref in material.refs())

@@ -31,7 +31,8 @@ from agentworldbench.store import Store, open_store
 from agentworldbench.task import Task, is_bundled, load_tasks
 from agentworldbench.verification.findings import Hit, Unchecked
 
-_PINNED_HUB: Final = re.compile(r"hf:([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)@([0-9a-f]{40})", re.ASCII)
+_HUB: Final = r"hf:([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)"
+_PINNED_HUB: Final = re.compile(rf"{_HUB}@([0-9a-f]{{40}})", re.ASCII)
 """Of other data on a hub only a fixed commit: of a branch, the hub would be asked what it is now."""
 PINNED: Final = ("mini", "official")
 """Names of data whose files this harness knows: other files under such a name are refused."""
@@ -235,10 +236,10 @@ def _how_to_find(name: str) -> str:
         return "the data (official) are not on this machine; `awb data pull official-data` fetches them"
     if _PINNED_HUB.fullmatch(name):
         return f"the data ({name}) are not on this machine; --data {name} fetches them"
-    if name.startswith("hf:"):
+    if re.fullmatch(rf"{_HUB}(@[\w.-]+)?", name, re.ASCII):
         return (
-            f"the data ({name}) are not pinned to a commit, so that nothing tells which files they were; --data "
-            f"{name.partition('@')[0]}@COMMIT names them"
+            f"the data ({name}) are not pinned to a commit, so that the hub would have to be asked what they are now; "
+            f"--data {name.partition('@')[0]}@COMMIT names them"
         )
     return (
         f"the data are a folder of whoever made the run ({name}), and no path out of a record is opened; --data FOLDER "
