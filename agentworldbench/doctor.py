@@ -97,7 +97,7 @@ async def examine(config: RunConfig, tell: Tell) -> list[Checkup]:
     for role, model, sampling in _asked(roles):
         wanted = config.max_context if role == "model" else config.judge_max_context
         try:
-            findings = await _examine_model(role, model, sampling, wanted)
+            findings = await _examine_model(role, model, sampling, wanted, config.max_cost is not None)
         finally:
             await model.close()
         checkups.append(Checkup(role, model.name, tuple(findings)))
@@ -124,8 +124,11 @@ def _machine(config: RunConfig) -> Iterator[Finding]:
     yield Finding("clock", clock, "ok" if year >= 2026 else "warning")
 
 
-async def _examine_model(role: str, model: Model, sampling: Sampling, context: int | None) -> list[Finding]:
-    """What one request shows; `context` is the length in tokens that the user or a recipe counts on."""
+async def _examine_model(
+    role: str, model: Model, sampling: Sampling, context: int | None, capped: bool
+) -> list[Finding]:
+    """What one request shows; `context` is the length in tokens that the user or a recipe counts on, `capped` whether
+    the run has a --max-cost."""
     begun = time.monotonic()
     try:
         await model.check()
@@ -154,7 +157,7 @@ async def _examine_model(role: str, model: Model, sampling: Sampling, context: i
     if isinstance(outcome, Completion):
         findings += _about_answer(role, model, outcome, sampling, counted)
     findings += _about_engine(model.facts(), counted, context)
-    findings.append(_price(model))
+    findings.append(_price(model, capped))
     return findings
 
 
@@ -264,10 +267,14 @@ def _about_engine(facts: ModelFacts, counted: int | None, wanted: int | None) ->
         yield Finding("clock", f"differs from ours by {skew:.0f} s", "ok" if skew <= MOST_SKEW else "warning")
 
 
-def _price(model: Model) -> Finding:
+def _price(model: Model, capped: bool) -> Finding:
+    """A price that is not known keeps a run from beginning only where its cost is capped."""
     price = model.price()
     if price is None:
-        return Finding("price", "unknown: costs are reported as unknown")
+        told = f"unknown, and so is cost; --price {model.name}=IN,OUT tells it, which --max-cost needs"
+        if capped:
+            told = f"unknown: --max-cost needs --price {model.name}=IN,OUT (USD per million tokens), else a run is refused"
+        return Finding("price", told, "warning" if capped else "ok")
     return Finding("price", price.described())
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.models import Model
+from agentworldbench.official_files import existing_folder
 from agentworldbench.panels import panel_asked
 from agentworldbench.plan import SELECTION_FIELDS, Plan, Samples, open_samples
 from agentworldbench.records import SampleRef
@@ -33,6 +34,7 @@ from agentworldbench.run_record import (
     Session,
 )
 from agentworldbench.selection import select
+from agentworldbench.sources import is_folder
 from agentworldbench.store import Store
 from agentworldbench.texts import time_text
 from agentworldbench.version import __version__
@@ -251,15 +253,24 @@ def check_selection_grows(path: Path, stored: SelectionRecord, samples: Samples)
 
 
 def reopen_samples(path: Path, run: RunRecord, data: str | None = None) -> Samples:
-    """The data of a stored run. Raises DataError when it is not the data the run was made with."""
+    """The data of a stored run, from `data` where they have moved. Raises DataError when they are not there, or not the
+    data the run was made with."""
     stored = run.selection
     fields = _fields(stored) | {"data": data or stored.data, "tasks": stored.tasks}
+    if data is None and is_folder(stored.data) and existing_folder(Path(stored.data)) is None:
+        raise DataError(
+            f"{path}: its data were in the folder {stored.data}, which is not there (any more); --data FOLDER says where "
+            "they are now"
+        )
     samples = open_samples(RunConfig.model_validate(fields))
     wanted = {domain for domain, count in stored.samples.items() if count}
     for domain in sorted(wanted):
         file = samples.dataset.files.get(domain)
         if file is None or file.sha256 != run.predict.data.files.get(domain):
-            raise DataError(f"{path}: the data of domain '{domain}' is not the one this run was made with")
+            raise DataError(
+                f"{path}: the data of domain '{domain}' is not the one this run was made with (looked for in "
+                f"{samples.source.name}); --data says where it is"
+            )
     kept = tuple(ref for ref in samples.refs if ref.domain in wanted)
     return Samples(samples.source, samples.dataset, kept)
 

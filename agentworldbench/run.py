@@ -50,7 +50,7 @@ from agentworldbench.resume import (
 from agentworldbench.run_record import RunRecord, judge_names
 from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.results import Results
-from agentworldbench.store import Store, locked_store, open_store
+from agentworldbench.store import Store, locked_store, no_run, open_store
 
 if TYPE_CHECKING:
     import pandas
@@ -262,7 +262,7 @@ def explain_run(path: Path, data: str | None = None) -> list[Table]:
 def _read_run(store: Store) -> RunRecord:
     run = store.read_run()
     if run is None:
-        raise ConfigError(f"{store.path}: no run.json there; give the directory of a run")
+        raise no_run(store.path)
     return run
 
 

@@ -67,6 +67,11 @@ class Source:
                 )
 
 
+def is_folder(data: str) -> bool:
+    """Whether `--data` names a folder of one's own, and no data that this harness finds by their name."""
+    return data not in ("mini", "official") and not data.startswith("hf:")
+
+
 def misnamed(name: str, repository: str | None, revision: str | None, files: Mapping[str, str]) -> str | None:
     """Why data cannot be what `name` calls them, by where they are said to come from and the SHA-256 of their files; None
     where nothing speaks against it. What the official files hash to, only the hub knows: that they are not the bundled

@@ -18,7 +18,7 @@ import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
@@ -30,6 +30,9 @@ from agentworldbench.protocol import Parse
 from agentworldbench.records import Prediction, SampleMetrics, Verdict
 from agentworldbench.run_record import RunRecord
 from agentworldbench.texts import sha256_text
+
+MOST_NAMED: Final = 5
+"""Runs in a folder that a complaint names."""
 
 
 class Store:
@@ -191,8 +194,23 @@ def open_store(path: Path) -> Store:
     except OSError as problem:
         raise ConfigError(f"{path}: cannot be a run directory ({problem.strerror})") from problem
     if not found:
-        raise ConfigError(f"{path}: no run.json there; give the directory of a run")
+        raise no_run(path)
     return Store(path)
+
+
+def no_run(path: Path) -> ConfigError:
+    """What to say of a path that is no run directory: what is there instead, and what to give."""
+    what = ""
+    with suppress(OSError):  # a name that no file can have, or a folder that may not be looked into
+        if not path.exists():
+            what = " (no such folder)"
+        elif path.is_file() and (path.parent / "run.json").is_file():
+            what = f" (its folder, {path.parent}, is one)"
+        elif path.suffix == ".zip" and path.is_file():
+            what = " (a bundle or another archive: `awb verify` takes a bundle as it is, other commands its unpacked folder)"
+        elif inside := sorted(one.parent.name for one in path.glob("*/run.json"))[:MOST_NAMED]:
+            what = f" (runs in it: {', '.join(inside)})"
+    return ConfigError(f"{path}: no run.json there{what}; give the directory of a run")
 
 
 @contextmanager

@@ -26,6 +26,25 @@ def digest(value: Any) -> str:
     return sha256_text(text)
 
 
+def repeated_name(text: str | bytes) -> str | None:
+    """A name that stands twice in one object of a JSON text: readers keep the first or the last, and say nothing. None
+    where there is none, or the text is no JSON."""
+    twice: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(items)
+        if len(made) < len(items):
+            names = [name for name, _ in items]
+            twice.append(next(name for name in names if names.count(name) > 1))
+        return made
+
+    try:
+        json.loads(text, object_pairs_hook=pairs)
+    except (ValueError, RecursionError):
+        return None
+    return twice[0] if twice else None
+
+
 def time_text(moment: datetime, timespec: Literal["seconds", "milliseconds"] = "seconds") -> str:
     """A time in UTC as it is stored (RFC 3339), such as `2026-11-30T09:30:00Z`."""
     return moment.isoformat(timespec=timespec).replace("+00:00", "Z")

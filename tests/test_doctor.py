@@ -65,10 +65,31 @@ def test_a_vllm_server(awb: HereAwb) -> None:
     assert rows["context"][1] == "4,096 tokens (/v1/models max_model_len)"
     assert rows["engine"][1].startswith("vllm 0.33.0")
     assert rows["prompt tokens"][1].startswith("counted by the model's tokenizer")
-    assert rows["price"][1] == "unknown: costs are reported as unknown"
+    told = "unknown, and so is cost; --price openai-api/served-model=IN,OUT tells it, which --max-cost needs"
+    assert rows["price"][1] == told
     assert len(chats) == 1, "one cheap request"
     assert chats[0]["chat_template_kwargs"] == {"enable_thinking": True}
     assert ", 0 faults" in done.err
+
+
+def test_a_cap_without_a_price_is_a_warning(awb: HereAwb) -> None:
+    with VllmServer(lambda call: says("ready"), context=4096) as server:
+        words = [
+            "doctor",
+            "--model",
+            "openai-api/served-model",
+            "--base-url",
+            server.base_url,
+            "--max-cost",
+            "5",
+        ]
+        bare = awb(*words)
+        priced = awb(*words, "--price", "openai-api/served-model=0.5,2")
+    state, told = tables(bare)["Model: openai-api/served-model"]["price"]
+    assert (bare.code, state) == (0, "warning")
+    assert "--max-cost needs --price openai-api/served-model=IN,OUT" in told
+    state, told = tables(priced)["Model: openai-api/served-model"]["price"]
+    assert (state, "USD in" in told) == ("ok", True), told
 
 
 def test_model_and_judge_are_looked_at_apart(awb: HereAwb) -> None:

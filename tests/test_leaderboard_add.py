@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentworldbench.leaderboard.check import check_folder
-from agentworldbench.leaderboard.entries import Entry, load_entries, numbers_digest, read_entry
+from agentworldbench.leaderboard.entries import Entry, load_entries, read_entry, sealed
 from agentworldbench.leaderboard.provenance import Verification
 from agentworldbench.run import evaluate
 from tests.helpers.awb_command import HereAwb
@@ -152,11 +152,10 @@ def test_a_verification_ends_with_the_numbers_it_was_of(runs: Path, tmp_path: Pa
         by="a maintainer",
         date="2030-11-30T00:00:00Z",
         bundle_sha256=HASH,
-        numbers_sha256=numbers_digest(old),
         harness="0.1.0",
         warnings=0,
     )
-    verified = old.model_copy(update={"status": "verified", "verification": verification})
+    verified = sealed(old, verification)
     path.write_text(verified.model_dump_json(indent=2), encoding="utf-8")
     assert awb(*words).out.startswith("unchanged:")
     assert read_entry(path) == verified

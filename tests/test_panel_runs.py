@@ -17,6 +17,7 @@ import pytest
 
 from agentworldbench.config import make_config
 from agentworldbench.errors import ConfigError
+from agentworldbench.integrations.inspect_export import export_inspect
 from agentworldbench.leaderboard.entries import grouped
 from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.records import DIMENSIONS, Verdict
@@ -125,6 +126,15 @@ def test_every_number_of_a_panel_comes_from_the_stored_verdicts(world: World) ->
         for some in totals(run).values()
     ]
     assert panel.reading.micro.exclude[name] == pytest.approx(statistics.fmean(by_sample))
+
+
+def test_exports_say_what_panel_they_leave_out(world: World, tmp_path: Path) -> None:
+    run = load_run(world.folder / "panel")
+    told = [note for note in export_inspect(run.path, tmp_path / "all").notes if "panel" in note]
+    score = panel_of(run).reading.macro_floor["total"]
+    assert [f"(median of {len(run.record.judges)} judges: {score:.2f})" in note for note in told] == [True]
+    one = export_inspect(run.path, tmp_path / "one", judge=run.record.judges[0].digest)
+    assert [note for note in one.notes if "panel" in note] == [], "one judge's file claims nothing of a panel"
 
 
 def test_a_panel_had_afterwards_is_the_same_and_asks_nothing(world: World) -> None:

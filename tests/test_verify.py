@@ -95,7 +95,7 @@ def test_it_is_accepted_anywhere(home: Path, tmp_path: Path) -> None:
 def test_without_the_data_it_is_incomplete(home: Path, awb: HereAwb) -> None:
     done = awb("verify", home / "honest.awb.zip")
     assert done.code == 7
-    assert "name them with --data" in done.out
+    assert "--data FOLDER names them" in done.out
     assert "Incomplete" in done.out
     report = verify(home / "honest.awb.zip")
     assert [one.check for one in report.unchecked] == ["data"]
@@ -264,7 +264,7 @@ def test_an_entry_must_be_that_of_the_bundle(home: Path, tmp_path: Path, awb: He
     assert done.code == 6
     assert "computed_overall is 39.8125, should be 37.8125" in done.out
     said = {"by": "A. Tester", "date": "2026-12-01T09:00:00Z", "harness": "0.1.0", "warnings": 0}
-    said |= dict.fromkeys(("bundle_sha256", "numbers_sha256"), "0" * 64)
+    said |= dict.fromkeys(("bundle_sha256", "entry_sha256"), "0" * 64)
     named = {"status": "verified", "verification": said}
     path.write_text(json.dumps(entry.model_dump(mode="json") | named), encoding="utf-8")
     done = awb(*words)

@@ -20,14 +20,25 @@ from agentworldbench.config import RunConfig
 from agentworldbench.models.names import same_model
 from agentworldbench.plan import open_samples
 from agentworldbench.prompts import reference_observation
-from agentworldbench.records import Sampling
+from agentworldbench.records import DIMENSIONS, Prediction, SampleRef, Sampling, Verdict
+from agentworldbench.run_record import JudgeRecord
 from agentworldbench.scoring.metrics.volatile import Seen
-from agentworldbench.verification.duplicates import COPIED, SAME_DRAW, SAME_RESPONSE, Copy, check_copies
+from agentworldbench.task import load_tasks
+from agentworldbench.verification.duplicates import (
+    COPIED,
+    SAME_DRAW,
+    SAME_RESPONSE,
+    Copy,
+    check_copies,
+    copies_of,
+)
 from agentworldbench.verification.findings import Finding, Hit, Unchecked, gathered, verdict_of
 from agentworldbench.verification.identity import recorded_sampling
 from agentworldbench.verification.injection import MARKUP, WORDS, Judged, check_injection, spoken
 from agentworldbench.verification.leaks import Unknowable, _hard_to_guess, _volatile, check_leaks
+from agentworldbench.verification.material import Case
 from agentworldbench.verification.recompute import differences
+from tests.helpers.scripted_replies import verdict_text
 
 CASES: list[dict[str, str]] = yaml.safe_load(
     (Path(__file__).parent / "cases/verification/injection.yaml").read_text(encoding="utf-8")
@@ -174,6 +185,22 @@ def test_copies() -> None:
     assert severities([*copies("id of prediction", 2), *copies("id of prediction", 1, "b")]) == [
         ("warning", SAME_RESPONSE)
     ]
+
+
+TERSE = verdict_text(dict.fromkeys(DIMENSIONS, 5))
+
+
+@pytest.mark.parametrize(
+    ("words", "copied"), [("", False), ("It is all there. " * 3, False), ("It is all there. " * 9, True)]
+)
+def test_terse_judges_repeat_themselves(words: str, copied: bool) -> None:
+    """A reply of 338 characters may be form and grades but for two remarks."""
+    (ref,) = [SampleRef.model_construct(id="os/1/1", domain="os", task_key="1")]
+    judge = JudgeRecord.model_construct(digest="d", model="judge")
+    verdict = Verdict.model_construct(scores={}, reply=words + TERSE, prompt_sha256="p")
+    prediction = Prediction.model_construct(observation="short")
+    case = Case(ref, load_tasks(["os"])["os"], None, 1, prediction, ((judge, verdict),))
+    assert [one.kind for one in copies_of(case)] == (["reply d"] if copied else [])
 
 
 # --- identity and numbers ---------------------------------------------------------------------------------------

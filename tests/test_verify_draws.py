@@ -97,13 +97,32 @@ def test_the_same_text_alone_is_told() -> None:
     for temperature, words in (
         (0.0, "as temperature 0 gives them"),
         (0.6, "although the temperature is 0.6"),
-        (None, "although the temperature is server's own"),
+        (None, "although the temperature is the server's own"),
     ):
         (hit,) = check_draws(alike, {"model": temperature})
         assert (hit.severity, hit.message.startswith(SAME_TEXT)) == ("warning", True)
-        assert words in hit.message and "(20 of 30)" in hit.message
+        assert words in hit.message and "(20 of 30; of at least 200 characters 0 of 0)" in hit.message
     fewer = answers(lambda number, epoch, one: replace(one, text=f"t{number}") if number < 10 else one)
     assert found(fewer) == {}
+
+
+@pytest.mark.parametrize(
+    ("temperature", "alike", "says"),
+    [
+        (0.6, 3, None),
+        (0.6, 5, "5 of 30; of at least 200 characters 5 of 30"),
+        (None, 5, "server's own"),
+        (0.0, 15, None),
+    ],
+)
+def test_long_texts_tell_sooner(temperature: float | None, alike: int, says: str | None) -> None:
+    """A sampling server repeats few of its long answers; one that decodes greedily repeats all, so nothing is refused."""
+    drawn = answers(
+        lambda number, epoch, one: replace(one, long=True, text=f"t{number}" if number < alike else one.text)
+    )
+    hits = list(check_draws(drawn, {"model": temperature}))
+    assert [hit.severity for hit in hits] == (["warning"] if says else [])
+    assert all((says or "") in hit.message for hit in hits)
 
 
 def of_its_own(call: ChatCall) -> Reply:

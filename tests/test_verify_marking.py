@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agentworldbench.leaderboard.adding import write_entry
 from agentworldbench.leaderboard.check import check_folder
-from agentworldbench.leaderboard.entries import load_entries, numbers_digest, read_entry
+from agentworldbench.leaderboard.entries import Entry, entry_digest, load_entries, read_entry
+from agentworldbench.leaderboard.measured import renamed
 from agentworldbench.run import evaluate
 from agentworldbench.version import __version__
 from tests.helpers.awb_command import HereAwb
@@ -58,7 +61,7 @@ def test_an_accepted_bundle_makes_a_verified_entry(home: Path, entry: Path, awb:
     assert found is not None and after.bundle is not None
     assert (found.by, found.harness, found.verdict) == ("Grace Maintainer", __version__, "accepted")
     assert found.bundle_sha256 == after.bundle.sha256 == report["bundle_sha256"]
-    assert found.numbers_sha256 == numbers_digest(before)
+    assert found.entry_sha256 == entry_digest(after)
     assert (found.audit, after.submitter) == (None, before.submitter)
     assert found.warnings == sum(one["severity"] == "warning" for one in report["findings"])
     assert f"Verified: {entry} (baseline/copy-last; Grace Maintainer, " in done.err
@@ -74,12 +77,57 @@ def test_an_accepted_bundle_makes_a_verified_entry(home: Path, entry: Path, awb:
     assert "was changed after it was verified; `awb verify BUNDLE --entry FILE --verified-by NAME`" in told
 
 
+EDITS: dict[str, Any] = {
+    "submitter": {"name": "Somebody Else"},
+    "submitter.url": "https://elsewhere.example.org",
+    "submitter.contact": "else@example.org",
+    "note": "The best of all models.",
+    "source": {"title": "A paper", "identifier": "1", "location": "p. 1", "url": "https://example.org/paper"},
+    "bundle.url": "https://elsewhere.example.org/bundle.awb.zip",
+    "verification.by": "Somebody Else",
+    "verification.date": "2099-01-01T00:00:00Z",
+    "verification.warnings": 7,
+    "verification.harness": "9.9.9",
+    "costs.answers": 7,
+}
+
+
+def test_every_edit_of_a_verified_entry_is_found(home: Path, entry: Path, awb: HereAwb) -> None:
+    words = ("verify", home / "bundle.awb.zip", "--data", home / "rows", "--entry", entry)
+    awb(*words, "--verified-by", "Grace Maintainer")
+    whole = entry.read_text(encoding="utf-8")
+    for place, value in EDITS.items():
+        edited = json.loads(whole)
+        *way, last = place.split(".")
+        inner = edited
+        for step in way:
+            inner = inner[step]
+        inner[last] = value
+        entry.write_text(json.dumps(edited), encoding="utf-8")
+        assert "was changed after it was verified" in awb("leaderboard", "check", entry.parent).out, place
+    named = renamed(Entry.model_validate_json(whole), "A Better Name")
+    entry.unlink()
+    entry = entry.with_name(f"{named.slug}.json")
+    write_entry(entry, named)
+    assert "was changed after it was verified" in awb("leaderboard", "check", entry.parent).out
+    value = json.loads(whole)
+    value["verification"]["numbers_sha256"] = value["verification"].pop("entry_sha256")
+    entry.unlink()
+    older = entry.with_name(f"{value['slug']}.json")
+    older.write_text(json.dumps(value), encoding="utf-8")
+    assert awb("leaderboard", "show", entry.parent).code == 0, "an older verification is read"
+    assert "an older version verified this entry" in awb("leaderboard", "check", entry.parent).out
+    words = (*words[:-1], older, "--verified-by", "Grace Maintainer")
+    assert awb(*words).code == 0
+    assert check_folder(entry.parent).ok, "and the command that check names mends it"
+
+
 def test_what_could_not_be_checked_is_not_verified(home: Path, entry: Path, awb: HereAwb) -> None:
     before = entry.read_bytes()
     done = awb("verify", home / "bundle.awb.zip", "--entry", entry, "--verified-by", "Grace")
     assert (done.code, entry.read_bytes()) == (7, before)
     assert f"{entry}: stays as it is: not everything could be checked" in done.err
-    assert "name them with --data" in done.err
+    assert "--data FOLDER names them" in done.err
 
 
 def test_what_is_refused_is_not_verified(home: Path, entry: Path, tmp_path: Path, awb: HereAwb) -> None:

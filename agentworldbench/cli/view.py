@@ -67,6 +67,7 @@ def _site(runs: list[Path], data: str | None, allow_code: bool) -> Site:
     from agentworldbench.report.live import LiveRun
     from agentworldbench.report.live_site import RunSite
     from agentworldbench.run_list import run_paths
+    from agentworldbench.store import no_run
 
     if len(runs) == 1 and not (runs[0] / "run.json").is_file():
         folder = runs[0]
@@ -78,7 +79,7 @@ def _site(runs: list[Path], data: str | None, allow_code: bool) -> Site:
         return FolderSite(find, folder, data, allow_code)
     for one in runs:
         if not (one / "run.json").is_file():
-            raise ConfigError(f"{one}: no run.json there; give the directory of a run")
+            raise no_run(one)
     if len({one.resolve() for one in runs}) < len(runs):
         raise ConfigError("a run is named twice")
     if len(runs) > 1:

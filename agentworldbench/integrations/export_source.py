@@ -171,8 +171,20 @@ class Source:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lines about what the run lacks."""
-        return (*self.store.notices(), *_missing(self))
+        """Lines about what the run lacks, and what of its results no format has."""
+        return (*self.store.notices(), *_missing(self), *self._panel())
+
+    def _panel(self) -> Iterator[str]:
+        """The panel's score, which is none of any one judge, where several judges are written."""
+        panel = self.results.panel
+        if panel is not None and len(self.judges) > 1:
+            policy = PROTOCOLS[panel.protocol].policy
+            macro = getattr(panel.reading, f"macro_{policy}")["total"]
+            score = "not available" if macro is None else f"{macro:.2f}"
+            yield (
+                f"the panel's score ({panel.combine} of {len(self.judges)} judges: {score}) is not in these files, which hold "
+                "each judge by itself; `awb report` and `awb leaderboard add` have it"
+            )
 
 
 def open_source(path: Path, judge: str | None = None, data: str | None = None) -> Source:

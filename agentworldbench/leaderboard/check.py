@@ -7,7 +7,6 @@ show (that a score follows from the replies) is not checked here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -15,12 +14,13 @@ from typing import Any, Final, Literal
 from agentworldbench.errors import DataError
 from agentworldbench.leaderboard.build import README_FILE, readme_text
 from agentworldbench.leaderboard.consistency import EXACT, against_run
-from agentworldbench.leaderboard.entries import Entry, entry_paths, numbers_digest, read_entry
+from agentworldbench.leaderboard.entries import Entry, entry_digest, entry_paths, read_entry
+from agentworldbench.leaderboard.provenance import VerifiedAudit
 from agentworldbench.leaderboard.together import together
 from agentworldbench.records import Record
 from agentworldbench.render.table import printable, unseen
 from agentworldbench.stats.intervals import Interval
-from agentworldbench.texts import moment
+from agentworldbench.texts import moment, repeated_name
 
 VERIFY_AGAIN: Final = "`awb verify BUNDLE --entry FILE --verified-by NAME` verifies it again"
 ROUNDED: Final = 0.011
@@ -128,18 +128,9 @@ def check_entry(entry: Entry, path: Path | None = None) -> list[Problem]:
 
 def _refuse_repeated_keys(path: Path) -> None:
     """JSON keeps the last of two equal keys and says nothing."""
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in items]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise DataError(f"{path}: key '{twice}' stands twice; keep one of them")
-        return dict(items)
-
-    try:
-        json.loads(path.read_bytes(), object_pairs_hook=pairs)
-    except (OSError, ValueError, RecursionError):
-        return  # reading the entry says what it is
+    twice = repeated_name(path.read_bytes())
+    if twice is not None:
+        raise DataError(f"{path}: key '{twice}' stands twice; keep one of them")
 
 
 def _texts(entry: Entry) -> Found:
@@ -292,13 +283,19 @@ def _verification(entry: Entry) -> Found:
     if bundle is not None and found.bundle_sha256 != bundle.sha256:
         told = f"is {found.bundle_sha256}, but the entry's bundle is {bundle.sha256}; {VERIFY_AGAIN}"
         yield "verification", "verification.bundle_sha256", told
-    if found.numbers_sha256 != numbers_digest(entry):
-        told = f"is not the digest of this entry, which was changed after it was verified; {VERIFY_AGAIN}"
-        yield "verification", "verification.numbers_sha256", told
+    if found.entry_sha256 != entry_digest(entry):
+        told = "is not the digest of this entry, which was changed after it was verified"
+        if found.entry_sha256 is None:
+            told = "is missing: an older version verified this entry, and vouched for its numbers alone"
+        yield "verification", "verification.entry_sha256", f"{told}; {VERIFY_AGAIN}"
     if entry.provenance is not None and found.date < entry.provenance.date[:19]:
         told = f"is {found.date}, before the run was done ({entry.provenance.date})"
         yield "verification", "verification.date", told
+    yield from _audit(entry, found.audit)
+
+
+def _audit(entry: Entry, audit: VerifiedAudit | None) -> Found:
     judges = [one.judge.digest for one in entry.judges]
-    if found.audit is not None and found.audit.judge not in judges:
-        told = f"is {found.audit.judge}, but the entry's judge is {' or '.join(judges) or 'nobody'}"
+    if audit is not None and audit.judge not in judges:
+        told = f"is {audit.judge}, but the entry's judge is {' or '.join(judges) or 'nobody'}"
         yield "verification", "verification.audit.judge", told

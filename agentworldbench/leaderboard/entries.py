@@ -216,9 +216,20 @@ def _text(path: Path) -> str:
         raise DataError(f"{path}: cannot be read ({problem})") from problem
 
 
-def numbers_digest(entry: Entry) -> str:
-    """A digest of all that a verification vouches for: numbers, group, judges, provenance, and the name shown."""
-    return digest(entry.model_dump(mode="json", exclude=set(SAID)))
+def entry_digest(entry: Entry) -> str:
+    """A digest of all that an entry says, its verification included, but for the digest itself that stands in there.
+
+    Fields at their defaults are left out, so that fields which entries get later leave the digest as it is.
+    """
+    left_out: dict[str, Any] = {"verification": {"entry_sha256"}}
+    return digest(entry.model_dump(mode="json", exclude=left_out, exclude_defaults=True))
+
+
+def sealed(entry: Entry, verification: Verification) -> Entry:
+    """The entry as a verified one, with the digest in its verification by which `check` finds a later edit."""
+    marked = entry.model_copy(update={"status": "verified", "verification": verification})
+    found = verification.model_copy(update={"entry_sha256": entry_digest(marked)})
+    return marked.model_copy(update={"verification": found})
 
 
 def entry_text(entry: Entry) -> str:

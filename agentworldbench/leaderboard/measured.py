@@ -34,8 +34,9 @@ def measured_entries(results: Results, run: RunRecord | None = None, subset: boo
         )
     selection = selection_words(results)
     if selection != WHOLE and not subset:
+        merged = "`awb runs merge` puts its parts together; " if results.selection.shard else ""
         raise DataError(
-            f"the run is a subset ({selection}); only a run over the whole data is an entry. --subset enters it "
+            f"the run is a subset ({selection}); {merged}only a run over the whole data is an entry. --subset enters it "
             "nevertheless, in a table of its own and without a rank"
         )
     if results.judges:
@@ -116,7 +117,8 @@ def _headed(
         who = (
             f"judge {group.judge}" if len(judges) == 1 else f"the {group.judge}".replace("panel:", "panel", 1)
         )
-        raise DataError(f"{who} scored no sample of a domain: there is no overall score")
+        alone = "" if len(judges) == 1 else "; --judge MODEL enters one judge alone"
+        raise DataError(f"{who} scored no sample of a domain: there is no overall score{alone}")
     return Entry(
         slug=slug_of(results.model, group),
         model=results.model,

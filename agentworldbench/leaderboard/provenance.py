@@ -6,12 +6,12 @@ holds a path or an address of the machine that ran: only names, hashes, settings
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
 from agentworldbench.records import Record
-from agentworldbench.run_record import JudgeRecord, PredictSection
+from agentworldbench.run_record import Grown, JudgeRecord, PredictSection
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.results import FromCache
 
@@ -46,21 +46,26 @@ class VerifiedAudit(Record):
     decision: Literal["accepted"] = "accepted"
 
 
-class Verification(Record):
+class Verification(Grown):
     """Who replayed which bundle, when (UTC), with which harness, and what it came to; `awb verify --verified-by` writes it.
 
-    `numbers_sha256` is the digest of what was verified of the entry (`entries.numbers_digest`), `warnings` counts the
-    findings that were left to the maintainer, `audit` is None where no judge was asked again.
+    `entry_sha256` is the digest of the entry as it was verified, name, submitter, note and links among it
+    (`entries.entry_digest`), `warnings` counts the findings that were left to the maintainer, `audit` is None where no
+    judge was asked again. Versions before this digest wrote `numbers_sha256`, which left out what people say: it is
+    read, and counts for nothing.
     """
 
     by: str = Field(min_length=1, max_length=200)
     date: str = Field(pattern=UTC_TIME)
     bundle_sha256: str = Field(pattern=SHA256)
-    numbers_sha256: str = Field(pattern=SHA256)
+    entry_sha256: str | None = Field(default=None, pattern=SHA256)
     harness: str = Field(min_length=1, max_length=100)
     verdict: Literal["accepted"] = "accepted"
     warnings: int = Field(ge=0)
     audit: VerifiedAudit | None = None
+    numbers_sha256: str | None = Field(default=None, pattern=SHA256)
+
+    LATER: ClassVar = ("numbers_sha256",)
 
     @property
     def words(self) -> str:

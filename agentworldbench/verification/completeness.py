@@ -17,10 +17,11 @@ from agentworldbench.records import Verdict
 from agentworldbench.verification.findings import Hit
 from agentworldbench.verification.material import Case, Material
 
-MISSING: Final = "a sample of the selection has no prediction"
-NO_VERDICT: Final = "a prediction that can be judged has no verdict"
+MISSING: Final = "a sample of the selection has no prediction; the command that made the run goes on with it"
+NO_VERDICT: Final = "a prediction that can be judged has no verdict; the command that made the run, or `awb judge`, goes on with it"
 CHOSEN: Final = "the samples were chosen by name (--sample-id): what was left out is not known"
 OTHER_ROW: Final = "the record is about another row than the one of this id"
+BEYOND: Final = "more verdicts of a judge on one answer than the run has; they count nowhere"
 STRANGER: Final = "a record of a sample that the selection does not have"
 
 
@@ -60,7 +61,8 @@ def check_selection(material: Material) -> Iterator[Hit]:
     if parts:
         told = ", ".join(f"{name} {getattr(selection, name)}" for name in parts)
         message = "the run is about a part of its data; a part can be chosen by its outcome"
-        yield Hit("selection", "warning", message, f"{told}, seed {selection.seed}")
+        whole = "; `awb runs merge` puts the parts together" if selection.shard else ""
+        yield Hit("selection", "warning", message, f"{told}, seed {selection.seed}{whole}")
     if material.samples is None:
         for domain, count in selection.samples.items():
             found = sum(ref.domain == domain for ref in material.refs())
@@ -95,6 +97,12 @@ def check_journals(material: Material) -> Iterator[Hit]:
                     and key[0].partition("/")[0] in material.tasks
                 ):
                     yield Hit("completeness", "refused", STRANGER, f"{name}: {key[0]} (epoch {key[1]})")
+    repeats = {judge.digest: material.record.repeats.get(judge.digest, 1) for judge in material.record.judges}
+    beyond = Counter(
+        one.judge for one in material.store.verdicts if one.repeat > repeats.get(one.judge, one.repeat)
+    )
+    for judge, count in beyond.items():
+        yield Hit("journals", "warning", BEYOND, f"{judge}: {count}, the run has {repeats[judge]} each")
     for verdict_judge, count in Counter(one.judge for one in material.store.verdicts).items():
         if verdict_judge not in judges:
             message = "verdicts of a judge that the run does not name; they count nowhere"

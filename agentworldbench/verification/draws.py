@@ -3,8 +3,8 @@
 In: small facts of each answer to a question (ids, hashes, lengths, never texts); a question is a sample, for a judge one
 prompt. Out: findings. An id that a server gave to two answers of one question, and to no other, is refused, unless the
 server gives more of its ids to unlike questions: then its ids tell nothing. So are answers of the same text, tokens
-and times: no temperature makes two requests last equally long. The same text alone is what temperature 0 gives;
-it is a warning, because intervals over epochs or repeats then say nothing of another run.
+and times: no temperature makes two requests last equally long. The same text alone is a warning, whatever its share: a
+server that decodes greedily whatever it is asked, or answers from a cache of its own, honestly repeats every word.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from agentworldbench.verification.material import Case, Material
 LONG_SECONDS: Final = 1.0
 """A request that takes so long takes another time, to the millisecond, when it is asked again; a faster one may not."""
 ALIKE: Final = 0.5
+"""Share of answers that repeat an earlier one above which intervals over re-runs tell nothing."""
+LONG: Final = 200
+ALIKE_LONG: Final = 0.1
+"""The same above temperature 0 for texts of `LONG` characters or more, of which sampling repeats few (docs/verify.md)."""
 SAME_ID: Final = "one response id stands behind two answers to one question: the second is a copy"
 SHARED_IDS: Final = (
     "one response id stands behind two answers to one question, of a server that gives ids more than once"
@@ -41,6 +45,7 @@ class Drawn:
     response: str | None
     text: str | None
     request: str | None
+    long: bool = False
 
 
 def drawn_of(case: Case, material: Material) -> Iterator[Drawn]:
@@ -69,6 +74,7 @@ def _drawn(kind: str, question: str, where: str, record: Prediction | Verdict, t
         where=where,
         response=record.response_id or None,
         text=sha256_text(text or "") if long else None,
+        long=long and len((text or "").strip()) >= LONG,
         request=sha256_text(f"{text}\0{usage.model_dump_json()}\0{seconds}\0{begun}") if timed else None,
     )
 
@@ -110,11 +116,23 @@ def _alike(kind: str, drawn: list[Drawn], temperature: float | None) -> Iterator
         yield Hit("duplicates", "refused" if refused else "warning", SAME_REQUEST, _places(some))
     texts = [some for several in questions.values() for some in _equal(several, "text")]
     same = sum(len(some) - 1 for some in texts)
-    if same >= SEVERAL and same > ALIKE * again:
-        warm = "server's own" if temperature is None else f"{temperature:g}"
-        why = "as temperature 0 gives them" if temperature == 0 else f"although the temperature is {warm}"
-        told = f"{SAME_TEXT}, {why} ({same} of {again}); intervals over re-runs tell nothing here"
+    long = sum(len(some) - 1 for some in _long(questions.values()))
+    same_long = sum(len(some) - 1 for some in texts if some[0].long)
+    warm = temperature != 0 and same_long >= SEVERAL and same_long > ALIKE_LONG * long
+    if warm or (same >= SEVERAL and same > ALIKE * again):
+        asked = "the server's own" if temperature is None else f"{temperature:g}"
+        why = "as temperature 0 gives them" if temperature == 0 else f"although the temperature is {asked}"
+        counted = f"{same} of {again}; of at least {LONG} characters {same_long} of {long}"
+        told = f"{SAME_TEXT}, {why} ({counted}); intervals over re-runs tell nothing here"
         yield Hit("duplicates", "warning", told, f"{kind}: {_places(max(texts, key=len))}")
+
+
+def _long(questions: Iterable[list[Drawn]]) -> Iterator[list[Drawn]]:
+    """The long answers to each question that has more than one."""
+    for several in questions:
+        some = [one for one in several if one.long]
+        if len(some) > 1:
+            yield some
 
 
 def _equal(several: list[Drawn], field: str) -> Iterator[list[Drawn]]:

@@ -4,11 +4,13 @@ In: small facts of each case (hashes, never texts). Out: findings. One text for 
 short, where it is the reference, or where it stands in the sample's own prompt (an environment that answers alike);
 trajectories of one task count once. What is left are answers that were copied from one sample to others. Above 5 % of
 all samples that cannot be a model's own work and is refused; below, a group of five tasks or more is shown as a
-warning. Judge replies of at least 200 characters that are equal on unlike questions are counted the same way.
+warning. Judge replies of at least 200 characters beside grades and form that are equal on unlike questions are counted
+the same way.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,7 +24,9 @@ from agentworldbench.verification.replay import reference_of
 SHORT: Final = 40
 """Shorter predictions recur honestly."""
 SHORT_REPLY: Final = 200
-"""Shorter judge replies hold little but the five numbers."""
+"""Characters of a judge's own words below which replies recur honestly, as "matches the reference in all" does."""
+_FORM: Final = re.compile(r"</?\w+>|```\w*|\"\w+\"\s*:|[\[\]{},\"]|\d")
+"""What a reply has beside words: tags, fences, names of fields, brackets, grades."""
 REFUSED: Final = 0.05
 SEVERAL: Final = 5
 COPIED: Final = "the same prediction for samples of unlike tasks, whose references differ"
@@ -53,9 +57,14 @@ def copies_of(case: Case) -> Iterator[Copy]:
     for judge, verdict in case.verdicts:
         where = f"{case.where} by {judge.model}"
         asked = f"{verdict.prompt_sha256 or case.where}"
-        if verdict.scores is not None and len(verdict.reply or "") >= SHORT_REPLY:
+        if verdict.scores is not None and _words(verdict.reply or "") >= SHORT_REPLY:
             yield Copy(f"reply {judge.digest}", sha256_text(verdict.reply or ""), where, asked)
         yield from _marks(f"reply {judge.digest}", verdict.draw, verdict.response_id, verdict.reply, where)
+
+
+def _words(reply: str) -> int:
+    """Characters of a judge's reply that are its own words, blanks counted once."""
+    return len(" ".join(_FORM.sub(" ", reply).split()))
 
 
 def _marks(kind: str, draw: str | None, response: str | None, text: str | None, where: str) -> Iterator[Copy]:

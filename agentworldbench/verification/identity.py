@@ -8,7 +8,7 @@ anything can answer under any name, so there a name is only worth a warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -29,6 +29,8 @@ from agentworldbench.version import __version__
 _DEFAULT: Final = "server default"
 HOSTED: Final = ("openai/", "anthropic/", "gemini/", "deepseek/", "xai/", "mistral/")
 """Providers that answer under a model's own name."""
+ASKED_BY_NAME: Final = ("litellm", "openai-api")
+"""Backends that ask for a model by the name that stands in its string."""
 
 
 class _Recorded(LocalAnswers):
@@ -177,20 +179,47 @@ def check_served(material: Material) -> Iterator[Hit]:
     if results is None:
         return
     sessions = material.record.sessions
-    sides = [("model", results.model, results.predictions.served, [one.model_url for one in sessions])]
+    model = material.record.predict.model
+    answered = any(one.text for one in material.store.predictions)
+    urls = [one.model_url for one in sessions]
+    yield from _served("model", results.model, model, results.predictions.served, urls, answered)
     for judge in results.judges:
-        urls = [one.judge_urls.get(judge.judge.digest) for one in sessions]
-        sides.append(("judge", judge.judge.model, judge.served, urls))
-    for role, claimed, served, urls in sides:
-        hosted = claimed.startswith(HOSTED) and all(url is None or is_public(_host(url)) for url in urls)
-        strangers = [name for name in served if not same_model(claimed, name)]
-        if strangers:
-            message = f"the {role} answered under another name than the one claimed"
-            where = f"{claimed}: {', '.join(strangers[:5])}"
-            yield Hit("served names", "refused" if hosted else "warning", message, where)
-        if len(served) > 1:
-            where = f"{claimed}: {', '.join(served[:5])}"
-            yield Hit("served names", "warning", "answers came under several names", where)
+        record = judge.judge
+        urls = [one.judge_urls.get(record.digest) for one in sessions]
+        # Of an imported judge nothing is known but its verdicts, which is said elsewhere.
+        replied = bool(record.sampling) and any(
+            one.reply for one in material.store.verdicts if one.judge == record.digest
+        )
+        yield from _served("judge", record.model, record.identity, judge.served, urls, replied)
+
+
+def _served(
+    role: str,
+    claimed: str,
+    identity: Mapping[str, Any],
+    served: Sequence[str],
+    urls: Sequence[str | None],
+    answered: bool,
+) -> Iterator[Hit]:
+    """Of one model or judge: its string, what it was asked as, the names it answered under, and where."""
+    hosted = claimed.startswith(HOSTED) and all(url is None or is_public(_host(url)) for url in urls)
+    asked = str(identity.get("name"))
+    if identity.get("backend") in ASKED_BY_NAME and asked.rpartition("/")[2] != claimed.rpartition("/")[2]:
+        message = f"the {role} was asked for under another name than the one claimed"
+        yield Hit("served names", "refused", message, f"{claimed}: {asked}")
+    strangers = [name for name in served if not same_model(claimed, name)]
+    if strangers:
+        message = f"the {role} answered under another name than the one claimed"
+        where = f"{claimed}: {', '.join(strangers[:5])}"
+        yield Hit("served names", "refused" if hosted else "warning", message, where)
+    if hosted and answered and not served:
+        message = (
+            f"the {role} is a hosted one, which names itself in every answer, and no answer here has a name"
+        )
+        yield Hit("served names", "refused", message, claimed)
+    if len(served) > 1:
+        where = f"{claimed}: {', '.join(served[:5])}"
+        yield Hit("served names", "warning", "answers came under several names", where)
 
 
 def _host(url: str) -> str:

@@ -100,17 +100,25 @@ def _references(material: Material) -> Iterator[Hit]:
     if samples is None or not path.exists():
         return
     refs = {ref.id: ref for ref in samples.refs}
+    seen: set[str] = set()
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 stored = json.loads(line)
                 ref = refs[stored["sample_id"]]
                 real = reference_observation(samples.dataset.load(ref), samples.tasks[ref.domain])
-                same = stored["observation"] == real and stored["row_hash"] == ref.row_hash
+                same = (
+                    stored["observation"] == real
+                    and stored["row_hash"] == ref.row_hash
+                    and ref.id not in seen
+                )
+                seen.add(ref.id)
             except (ValueError, LookupError, TypeError, RecursionError):
                 same = False
             if not same:
                 yield Hit("manifest", "refused", OTHER_REFERENCES, f"{REFERENCES}:{number}")
+    for name in sorted(refs.keys() - seen):
+        yield Hit("manifest", "refused", OTHER_REFERENCES, f"{REFERENCES}: {name} is missing")
 
 
 def _weight(found: Found, allowed: bool, rows: bool) -> tuple[Severity, str]:

@@ -13,12 +13,13 @@ from pathlib import Path
 from agentworldbench.errors import ConfigError, DataError, StoreError
 from agentworldbench.leaderboard.adding import write_entry
 from agentworldbench.leaderboard.check import check_entry
-from agentworldbench.leaderboard.entries import Entry, numbers_digest, read_entry
+from agentworldbench.leaderboard.entries import Entry, read_entry, sealed
 from agentworldbench.leaderboard.provenance import Bundle, Verification, VerifiedAudit
 from agentworldbench.submission.deliver import check_words
 from agentworldbench.submission.manifest import MANIFEST
 from agentworldbench.texts import time_text
 from agentworldbench.verification.findings import Report
+from agentworldbench.verification.recompute import CALLED_VERIFIED
 
 
 def check_marking(subject: Path, path: Path, by: str) -> None:
@@ -46,9 +47,8 @@ def mark_verified(report: Report, path: Path, by: str) -> Entry:
         by=by.strip(),
         date=time_text(datetime.now(UTC)),
         bundle_sha256=report.bundle_sha256,
-        numbers_sha256=numbers_digest(entry),
         harness=report.harness,
-        warnings=sum(one.severity == "warning" and one.check != "entry" for one in report.findings),
+        warnings=sum(one.severity == "warning" and one.message != CALLED_VERIFIED for one in report.findings),
         audit=None
         if audit is None or audit.mean_difference is None
         else VerifiedAudit(
@@ -56,7 +56,7 @@ def mark_verified(report: Report, path: Path, by: str) -> Entry:
         ),
     )
     bundle = entry.bundle or Bundle(sha256=report.bundle_sha256)
-    marked = entry.model_copy(update={"status": "verified", "bundle": bundle, "verification": found})
+    marked = sealed(entry.model_copy(update={"bundle": bundle}), found)
     if problems := check_entry(marked, path):
         raise DataError(f"{path}: stays as it is: {problems[0].field} {problems[0].message}")
     try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,8 @@ from agentworldbench.store import Store, open_store
 from agentworldbench.task import Task, is_bundled, load_tasks
 from agentworldbench.verification.findings import Hit, Unchecked
 
-_PINNED_HUB: Final = re.compile(r"hf:([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)@([0-9a-f]{40})", re.ASCII)
+_HUB: Final = r"hf:([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)"
+_PINNED_HUB: Final = re.compile(rf"{_HUB}@([0-9a-f]{{40}})", re.ASCII)
 """Of other data on a hub only a fixed commit: of a branch, the hub would be asked what it is now."""
 PINNED: Final = ("mini", "official")
 """Names of data whose files this harness knows: other files under such a name are refused."""
@@ -83,6 +85,14 @@ class Material:
     def results(self) -> Results | None:
         """`results.json`."""
         return self.run.results
+
+    @cached_property
+    def longest_answered(self) -> int:
+        """Tokens of the longest prompt that was answered with its whole history, as its provider counted them."""
+        counted = (
+            one.usage.prompt_tokens for one in self.store.predictions if one.text and not one.dropped_turns
+        )
+        return max((one for one in counted if one is not None), default=0)
 
     def refs(self) -> list[SampleRef]:
         """The samples of the selection; without the data, those that have a prediction."""
@@ -182,8 +192,7 @@ def _samples(
         hits.append(Hit("data", "refused", "the data are not what they are called", f"they {why}"))
     place = data or _place_of(record, tasks)
     if place is None:
-        what = "`awb data pull official-data` fetches them" if name == "official" else "name them with --data"
-        unchecked.append(Unchecked(check="data", why=f"the data ({name}) are not on this machine; {what}"))
+        unchecked.append(Unchecked(check="data", why=_how_to_find(name)))
         return None
     fields = {one: getattr(record.selection, one) for one in SELECTION_FIELDS}
     try:
@@ -219,6 +228,23 @@ def _place_of(record: RunRecord, tasks: Mapping[str, Task]) -> str | None:
         files = (cached_file(pinned[1], task.data_file, pinned[2]) for task in tasks.values())
         return name if all(files) else None
     return None
+
+
+def _how_to_find(name: str) -> str:
+    """Why data of this name were not found, and what finds them."""
+    if name == "official":
+        return "the data (official) are not on this machine; `awb data pull official-data` fetches them"
+    if _PINNED_HUB.fullmatch(name):
+        return f"the data ({name}) are not on this machine; --data {name} fetches them"
+    if re.fullmatch(rf"{_HUB}(@[\w.-]+)?", name, re.ASCII):
+        return (
+            f"the data ({name}) are not pinned to a commit, so that the hub would have to be asked what they are now; "
+            f"--data {name.partition('@')[0]}@COMMIT names them"
+        )
+    return (
+        f"the data are a folder of whoever made the run ({name}), and no path out of a record is opened; --data FOLDER "
+        "names them, wherever they are on this machine"
+    )
 
 
 def _prompts(record: RunRecord, folder: Path | None, unchecked: list[Unchecked]) -> OfficialPrompts | None:

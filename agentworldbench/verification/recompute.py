@@ -20,7 +20,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agentworldbench.errors import DataError
-from agentworldbench.leaderboard.entries import SAID, read_entry
+from agentworldbench.leaderboard.entries import SAID, Entry, read_entry
 from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.outcome import Scoring, make_results
 from agentworldbench.panels import panel_results
@@ -30,6 +30,7 @@ from agentworldbench.run_record import RunRecord
 from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.results import Block, PanelResults, Reading, Results, RuleResults
 from agentworldbench.store import Store
+from agentworldbench.submission.manifest import Manifest
 from agentworldbench.verification.findings import Hit
 from agentworldbench.verification.material import Material
 
@@ -42,6 +43,9 @@ NOT_CLAIMED: Final = frozenset(
 )
 """Fields that results have got since; a bundle of an earlier version does not claim them."""
 OTHER_NUMBER: Final = "a claimed number is not what the raw replies give"
+CALLED_VERIFIED: Final = "the entry calls itself verified; only a maintainer says that"
+OTHER_SUBMITTER: Final = "the entry names another submitter than the bundle"
+NAMED: Final = "the name that the entry shows is its submitter's choice"
 NO_RESULTS: Final = "there are no results to be compared (`awb score` makes them)"
 Changed = Mapping[tuple[Any, ...], Record]
 """Records that read otherwise than they are stored, by key."""
@@ -147,8 +151,10 @@ def _other_numbers(name: str, claimed: Record | None, found: Record | None) -> I
             yield Hit("numbers", "refused", OTHER_NUMBER, where)
 
 
-def check_entry(path: Path, results: Results, run: RunRecord, sha256: str | None) -> Iterator[Hit]:
-    """A leaderboard entry against the entries that the recomputed results give; `sha256` is the bundle's.
+def check_entry(
+    path: Path, results: Results, run: RunRecord, sha256: str | None, manifest: Manifest | None = None
+) -> Iterator[Hit]:
+    """A leaderboard entry against the entries that the recomputed results give; `sha256` and `manifest` are the bundle's.
 
     Raises DataError when it is no entry.
     """
@@ -161,7 +167,8 @@ def check_entry(path: Path, results: Results, run: RunRecord, sha256: str | None
         yield Hit("entry", "refused", message, f"{path.name}: {entry.bundle.sha256}, should be {sha256}")
     if entry.status == "verified":
         by = "nobody" if entry.verification is None else entry.verification.by
-        yield Hit("entry", "warning", "the entry calls itself verified; only a maintainer says that", by)
+        yield Hit("entry", "warning", CALLED_VERIFIED, by)
+    yield from _said(entry, results, manifest, path.name)
     try:
         made = measured_entries(results, run, subset=True)
     except DataError as problem:
@@ -177,6 +184,17 @@ def check_entry(path: Path, results: Results, run: RunRecord, sha256: str | None
     claimed, found = (some.model_dump(mode="json", exclude={*SAID, "model"}) for some in (entry, one))
     for place, before, now in differences(claimed, found):
         yield Hit("entry", "refused", OTHER_NUMBER, f"{path.name}: {place} is {before}, should be {now}")
+
+
+def _said(entry: Entry, results: Results, manifest: Manifest | None, file: str) -> Iterator[Hit]:
+    """What people say of an entry, beside what the bundle says: no file shows who is right."""
+    if entry.model != results.model:
+        yield Hit("entry", "info", NAMED, f"{file}: {entry.model}, model string {results.model}")
+    if manifest is None:
+        return
+    mine, theirs = (None if one is None else one.name for one in (entry.submitter, manifest.submitter))
+    if mine != theirs:
+        yield Hit("entry", "warning", OTHER_SUBMITTER, f"{file}: {mine}, the bundle: {theirs}")
 
 
 def differences(

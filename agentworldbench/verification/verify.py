@@ -20,9 +20,10 @@ from agentworldbench.records import Record
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.results import Reading, Results
+from agentworldbench.store import no_run
 from agentworldbench.submission.manifest import MANIFEST, Manifest, bundle_sha256
 from agentworldbench.submission.unpack import opened
-from agentworldbench.verification import completeness, manifest_claims, oddities
+from agentworldbench.verification import completeness, contradictions, manifest_claims, oddities
 from agentworldbench.verification.draws import Drawn, check_draws, drawn_of, temperatures_of
 from agentworldbench.verification.duplicates import Copy, check_copies, copies_of
 from agentworldbench.verification.findings import (
@@ -98,6 +99,8 @@ def opened_subject(subject: Path) -> Iterator[Opened]:
         return
     if not subject.exists():
         raise ConfigError(f"{subject}: no such bundle or run directory")
+    if subject.suffix in (".json", ".jsonl"):
+        raise no_run(subject)
     with opened(subject) as (path, manifest):
         yield Opened(subject.name, path, manifest, bundle_sha256((path / MANIFEST).read_bytes()))
 
@@ -138,7 +141,7 @@ def checked(
     judges, hits, unchecked = check_judges(material)
     hits += [*material.hits, *check_tasks(material), *check_served(material)]
     hits += [*completeness.check_selection(material), *completeness.check_journals(material)]
-    hits += oddities.check_times(material)
+    hits += [*oddities.check_times(material), *contradictions.check_names(material)]
     unchecked = [*material.unchecked, *unchecked]
     if manifest is not None:
         hits += manifest_claims.check_manifest(manifest, material)
@@ -148,7 +151,7 @@ def checked(
     results, more = _numbers(material, seen.changed, told)
     hits += more
     if entry is not None and results is not None:
-        hits += check_entry(entry, results, material.record, source.sha256)
+        hits += check_entry(entry, results, material.record, source.sha256, manifest)
     elif entry is not None:
         why = "an entry is compared with recomputed results, which need the data"
         unchecked.append(Unchecked(check="entry", why=why))
@@ -180,6 +183,7 @@ def _one_pass(material: Material, judges: Mapping[str, Judge]) -> _Seen:
             *completeness.check_case(case, material),
             *check_prompts(case, judges),
             *oddities.check_case(case, material),
+            *contradictions.check_case(case, material),
         ]
         _replay(case, material, seen)
         seen.copies += copies_of(case)
