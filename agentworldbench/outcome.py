@@ -8,6 +8,7 @@ it was given on.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -17,7 +18,9 @@ from itertools import product
 from math import fsum
 from typing import Any, Final
 
-from agentworldbench.errors import Interrupted
+from pydantic import ValidationError
+
+from agentworldbench.errors import Interrupted, StoreError
 from agentworldbench.headline_checks import judge_checks, panel_checks, rule_checks
 from agentworldbench.panels import panel_results
 from agentworldbench.plan import Samples
@@ -36,7 +39,7 @@ from agentworldbench.stats.costs import spending_by_domain
 from agentworldbench.stats.epochs import run_rules
 from agentworldbench.stats.results import FromCache, JudgeResults, PredictionResults, Results
 from agentworldbench.stats.warnings import warnings_of
-from agentworldbench.store import Store
+from agentworldbench.store import Store, check_protocols
 from agentworldbench.texts import time_text
 from agentworldbench.version import __version__
 
@@ -56,6 +59,33 @@ class Scoring:
     allow_code: bool = False
     processes: int | None = None
     told: Told = lambda done, total: None
+
+
+def read_results(store: Store) -> Results | None:
+    """The results of a run that are stored. Raises StoreError when they are damaged."""
+    stored, path = store.read_results(), store.path / "results.json"
+    if stored is None:
+        return None
+    remedy = "; `awb score` makes it again"
+    try:
+        results = Results.model_validate_json(json.dumps(stored))
+    except ValidationError as problem:
+        raise StoreError(f"{path}: {_why_unread(stored)}{remedy}") from problem
+    named = {
+        f"judges.{number}.judge.protocol": one.judge.protocol for number, one in enumerate(results.judges)
+    }
+    named |= {"panel.protocol": results.panel.protocol} if results.panel else {}
+    check_protocols(path, {"protocol": results.protocol, **named}, remedy)
+    return results
+
+
+def _why_unread(results: Any) -> str:
+    """Of what does not fit `Results`: another version says which it is, and is not damaged."""
+    known = Results.model_fields["schema_version"].default
+    version = results.get("schema_version", known) if isinstance(results, dict) else known
+    if version == known and type(version) is type(known):
+        return "damaged"
+    return f"written by another version of awb (schema {version!r:.20}, this one reads {known})"
 
 
 def own_code(samples: Samples, allowed: bool) -> dict[str, OwnCode]:

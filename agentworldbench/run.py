@@ -8,14 +8,11 @@ is in flight, and what was journaled stays.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import ValidationError
 
 from agentworldbench.config import RunConfig, make_config
 from agentworldbench.engine.descriptors import connections_each
@@ -24,11 +21,11 @@ from agentworldbench.engine.progress import Progress, Watcher
 from agentworldbench.engine.rates import Ceilings
 from agentworldbench.engine.spending import Ledger, check_prices, open_ledger
 from agentworldbench.engine.thread import run_in_thread
-from agentworldbench.errors import ConfigError, StoreError
+from agentworldbench.errors import ConfigError
 from agentworldbench.models import Model
 from agentworldbench.models.replay import ReplayModel
 from agentworldbench.notebook import Look, nothing, watching
-from agentworldbench.outcome import Scoring, make_results, try_own
+from agentworldbench.outcome import Scoring, make_results, read_results, try_own
 from agentworldbench.panels import panel_asked, panel_notices
 from agentworldbench.plan import Plan, make_judges, make_plan
 from agentworldbench.protocol import PROTOCOLS
@@ -118,26 +115,6 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     """Open a run directory. Raises ConfigError when it is none, StoreError when it is damaged."""
     store = open_store(Path(path))
     return Run(path=store.path, record=_read_run(store), results=read_results(store))
-
-
-def read_results(store: Store) -> Results | None:
-    """The results of a run that are stored. Raises StoreError when they are damaged."""
-    results = store.read_results()
-    try:
-        return None if results is None else Results.model_validate_json(json.dumps(results))
-    except ValidationError as problem:
-        raise StoreError(
-            f"{store.path / 'results.json'}: {_why_unread(results)}; `awb score` makes it again"
-        ) from problem
-
-
-def _why_unread(results: Any) -> str:
-    """Of what does not fit `Results`: another version says which it is, and is not damaged."""
-    known = Results.model_fields["schema_version"].default
-    version = results.get("schema_version", known) if isinstance(results, dict) else known
-    if version == known and type(version) is type(known):
-        return "damaged"
-    return f"written by another version of awb (schema {version!r:.20}, this one reads {known})"
 
 
 def evaluate(

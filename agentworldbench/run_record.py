@@ -8,6 +8,7 @@ Only `store.py` reads and writes this record.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +19,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from agentworldbench.errors import DataError
 from agentworldbench.prices import Price
 from agentworldbench.records import Record
-from agentworldbench.texts import moment
+from agentworldbench.texts import UTC_TIME, moment
 
 ContextPolicy = Literal["error", "drop-oldest"]
 """What becomes of a prompt that leaves no room for an answer: a failure, or a shorter history."""
@@ -223,9 +224,14 @@ class RunRecord(Grown):
 
 
 def check_times(path: Path, run: RunRecord) -> None:
-    """Raises DataError where a time in the `run.json` of the directory `path` is none: what is public of a run has dates."""
+    """Raises DataError where a time in the `run.json` of the directory `path` is none, or is that of no session: what is
+    public of a run has dates."""
+    if not run.sessions:
+        raise DataError(
+            f"{path / 'run.json'}: sessions: names no session, so nothing tells when and with what the run was made"
+        )
     times = {"created_at": run.created_at}
     times |= {f"sessions[{number}].started_at": one.started_at for number, one in enumerate(run.sessions)}
     for field, text in times.items():
-        if moment(text) is None:
+        if moment(text) is None or not re.match(UTC_TIME, text, re.ASCII):
             raise DataError(f"{path / 'run.json'}: {field}: {text!r} is no time such as 2026-11-30T09:30:00Z")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from agentworldbench.config import RunConfig
 from agentworldbench.errors import ConfigError, StoreError
 from agentworldbench.journal import Journal
-from agentworldbench.protocol import Parse
+from agentworldbench.protocol import PROTOCOLS, Parse
 from agentworldbench.records import Prediction, SampleMetrics, Verdict
 from agentworldbench.run_record import RunRecord
 from agentworldbench.texts import sha256_text
@@ -60,8 +60,11 @@ class Store:
             )  # what its samples are found by
         except ValidationError as problem:
             raise _no_record(path, (*below, *problem.errors()[0]["loc"])) from problem
-        if not isinstance(run.predict.model.get("model"), str):
+        named = run.predict.model.get("model")
+        if not isinstance(named, str) or not named.strip():
             raise _no_record(path, ("predict", "model", "model"))
+        of_judges = {f"judges.{number}.protocol": one.protocol for number, one in enumerate(run.judges)}
+        check_protocols(path, {"protocol": run.protocol, **of_judges})
         return run
 
     def write_run(self, run: RunRecord) -> None:
@@ -171,6 +174,16 @@ class Store:
         """Force the journals to the disk and close them; reading stays possible."""
         self.predictions.close()
         self.verdicts.close()
+
+
+def check_protocols(path: Path, named: Mapping[str, str], remedy: str = "") -> None:
+    """Raises StoreError for a protocol in the file `path`, named by its field, that this harness does not know."""
+    for field, name in named.items():
+        if name not in PROTOCOLS:
+            known = ", ".join(PROTOCOLS)
+            raise StoreError(
+                f"{path}: field '{field}': protocol {name!r:.60} is none of this harness ({known}){remedy}"
+            )
 
 
 def _no_record(path: Path, field: Sequence[str | int]) -> StoreError:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 
 def sha256_text(text: str) -> str:
@@ -43,6 +43,10 @@ def repeated_name(text: str | bytes) -> str | None:
     except (ValueError, RecursionError):
         return None
     return twice[0] if twice else None
+
+
+UTC_TIME: Final = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
+"""The form in which times are stored."""
 
 
 def time_text(moment: datetime, timespec: Literal["seconds", "milliseconds"] = "seconds") -> str:

@@ -48,8 +48,9 @@ def closed_port() -> int:
         ((*COPY, "-o", "out", "--cache", "~nobody-here/cache"), "--cache"),
         ((*COPY, "-o", "~nobody-here/out"), "--output"),
         (("doctor", "--model", "baseline/empty", "-o", "~nobody-here/out"), "--output"),
+        (("infer", "--model", "baseline/empty", "--data-dir", "~nobody-here/rows"), "--data-dir"),
     ],
-    ids=["replay", "cache", "run", "doctor"],
+    ids=["replay", "cache", "run", "doctor", "data-dir"],
 )
 def test_a_home_that_nobody_has_is_named(
     words: tuple[str, ...], given: str, awb: HereAwb, tmp_path: Path

@@ -101,6 +101,11 @@ def test_what_cannot_be_exported_is_one_line(
         (runs["many"].path, "--judge", "other/judge"): "--judge other/judge: no such judge in",
         (runs["none"].path, "--judge", "other/judge"): "has no judge",
         (runs["many"].path, "-o", runs["none"].path): "a run directory, whose journals have the same names",
+        (
+            runs["many"].path,
+            "-o",
+            "~nobody-here/out",
+        ): "--output: ~nobody-here/out: no home directory is known",
     }
     for words, told in cases.items():
         done = awb("export", form, *words)

@@ -91,5 +91,6 @@ def test_a_verification_says_the_flag_that_it_needs(awb: HereAwb, subject: str) 
 def test_what_is_no_run_is_named(awb: HereAwb, subject: str, told: str) -> None:
     done = awb("export", "parquet", subject, "-o", "exported")
     assert (done.code, told in done.only_complaint) == (2, True), done.err
+    assert awb("report", subject).only_complaint == done.only_complaint
     if subject not in ("nowhere", "bundle.awb.zip"):
         assert awb("verify", subject).only_complaint == done.only_complaint

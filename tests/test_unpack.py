@@ -75,6 +75,18 @@ def test_an_honest_bundle_is_a_run_directory_again(honest: Prepared, packed: Pat
     assert len(list(run.predictions())) == len(list(run.verdicts())) == manifest.samples
 
 
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o007])
+def test_an_unpacked_bundle_has_the_rights_that_the_umask_leaves(
+    packed: Path, tmp_path: Path, mask: int
+) -> None:
+    before = os.umask(mask)
+    try:
+        unpack(packed, tmp_path / "fresh")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o777 & ~mask
+
+
 def test_an_opened_bundle_is_gone_afterwards(packed: Path) -> None:
     with opened(packed) as (folder, manifest):
         assert {path.name for path in folder.iterdir()} == {MANIFEST, *manifest.files}

@@ -347,4 +347,9 @@ def test_what_is_neither_bundle_nor_run(tmp_path: Path, awb: HereAwb) -> None:
         verify(tmp_path / "nothing")
     done = awb("verify", tmp_path)
     assert (done.code, "no run.json there" in done.complaint) == (2, True)
-    assert "belong to --audit N" in awb("verify", tmp_path, "--judge", "openai/gpt-5.4").complaint
+    for flag, value in (
+        ("--judge", "openai/gpt-5.4"),
+        ("--price", "openai/gpt-5.4=1,2"),
+        ("--max-cost", "1"),
+    ):
+        assert "belong to --audit N" in awb("verify", tmp_path, flag, value).complaint

@@ -137,13 +137,16 @@ def in_our_words(command: str, values: Mapping[str, Any], given: Mapping[str, An
 
 def _value(flag: Flag, value: Any) -> Any:
     from agentworldbench.errors import ConfigError
+    from agentworldbench.resources import expanded
 
     if flag.name == "predictions" and not value.exists():
         raise ConfigError(f"--predictions {value}: no such file or run directory")
     if flag.name in ("model_name", "judge_model"):
         return f"openai-api/{value}"
     if flag.name == "data_dir":
-        return str(Path.cwd() / value.expanduser())  # a folder, even if it is named `official` or the like
+        return str(
+            Path.cwd() / expanded(value, flag.word)
+        )  # a folder, even if it is named `official` or the like
     return value
 
 

@@ -37,12 +37,13 @@ def report(
     from agentworldbench.errors import ConfigError
     from agentworldbench.render.table import printable
     from agentworldbench.report.build import build_report
+    from agentworldbench.store import no_run
 
     if output is None and len(runs) > 1:
         raise ConfigError("--output is missing: several runs need a folder for their reports")
     for path in runs:
         if not (path / "run.json").is_file():  # before a folder is made in what may be a file
-            raise ConfigError(f"{path}: no run.json there; give the directory of a run")
+            raise no_run(path)
     terminal = sys.stderr.isatty()
 
     def told(done: int, total: int) -> None:

@@ -97,8 +97,11 @@ def verify(
         "max_cost": max_cost,
         "price": price,
     }
-    if audit is None and (judge or judge_base_url or audit_seed is not None or max_cost is not None):
-        raise typer.BadParameter("--judge, --judge-base-url, --audit-seed and --max-cost belong to --audit N")
+    of_the_audit = (judge, judge_base_url, audit_seed, max_cost, price)
+    if audit is None and any(one is not None for one in of_the_audit):
+        raise typer.BadParameter(
+            "--judge, --judge-base-url, --audit-seed, --max-cost and --price belong to --audit N"
+        )
     if verified_by is not None:
         if entry is None:
             raise typer.BadParameter("--verified-by needs --entry FILE: the entry that is verified")

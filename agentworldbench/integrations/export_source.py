@@ -25,6 +25,7 @@ from agentworldbench.plan import Samples
 from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.readings import NOT_RUN, BothReadings, Outcome, both_readings, epochs_of, of_prediction
 from agentworldbench.records import Prediction, SampleMetrics, SampleRef
+from agentworldbench.resources import expanded
 from agentworldbench.resume import reopen_samples
 from agentworldbench.run import load_run
 from agentworldbench.run_record import JudgeRecord, RunRecord, check_times, judge_names
@@ -133,7 +134,7 @@ class Source:
 
     def sampling(self, domain: str) -> dict[str, Any]:
         """The sampling parameters that requests of a domain named; the others are the server's own."""
-        described = self.record.predict.sampling[domain]
+        described = self.record.predict.sampling.get(domain, {})
         return {name: value for name, value in described.items() if value != "server default"}
 
     def repeats(self, judge: JudgeRecord) -> int:
@@ -275,7 +276,7 @@ def check_folder(path: Path, folder: Path | None, name: str) -> tuple[Path, bool
 
     Raises ConfigError for a folder that is a run directory itself.
     """
-    target = folder.expanduser() if folder else path / name
+    target = expanded(folder, "--output") if folder else path / name
     if (target / "run.json").exists():
         raise ConfigError(
             f"--output {target}: a run directory, whose journals have the same names; choose another"

@@ -19,7 +19,7 @@ from agentworldbench.readings import BothReadings, officially_read
 from agentworldbench.records import DIMENSIONS, Asked, FailureKind, Prediction, Sample, Usage
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.results import JudgeResults
-from agentworldbench.texts import digest
+from agentworldbench.texts import digest, moment
 
 Object = dict[str, Any]
 RULES: Final = "rules"
@@ -291,22 +291,28 @@ def _sum(asked: Sequence[Asked]) -> Object | None:
 
 
 def _times(prediction: Prediction, verdicts: Sequence[Asked]) -> Object:
-    """From the first request to the last answer; working time is what the requests took."""
-    known = [
-        (datetime.fromisoformat(one.started_at), one.seconds or 0.0)
-        for one in (prediction, *verdicts)
-        if one.started_at is not None
-    ]
+    """From the first request to the last answer; working time is what the requests took. A record without a time, or with
+    one that no calendar has, takes no part."""
+    told = [(moment(one.started_at or ""), one.seconds or 0.0) for one in (prediction, *verdicts)]
+    known = [(start, _after(start, seconds)) for start, seconds in told if start is not None]
     if not known:
         return dict.fromkeys(("started_at", "completed_at", "total_time", "working_time"))
     begun = min(start for start, _ in known)
-    ended = max(start + timedelta(seconds=seconds) for start, seconds in known)
+    ended = max(end for _, end in known)
     return {
         "started_at": begun.isoformat(),
         "completed_at": ended.isoformat(),
         "total_time": (ended - begun).total_seconds(),
-        "working_time": sum(seconds for _, seconds in known),
+        "working_time": sum((end - start).total_seconds() for start, end in known),
     }
+
+
+def _after(start: datetime, seconds: float) -> datetime:
+    """So many seconds later; the start itself where that is before it, or after all that a calendar has."""
+    try:
+        return start + timedelta(seconds=max(0.0, seconds))
+    except OverflowError:
+        return start
 
 
 def _cut(text: str | None) -> str | None:

@@ -29,6 +29,7 @@ from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.pull import Tell, data_sha256
 from agentworldbench.readings import officially_read
 from agentworldbench.records import Completion, Failure, FailureKind, Sample, SampleRef, Verdict
+from agentworldbench.resources import expanded
 from agentworldbench.run import execute
 from agentworldbench.run_record import JudgeRecord
 from agentworldbench.scoring.judge import strict_verdict
@@ -88,7 +89,7 @@ def _run_path(file: Path, output: Path | None, identity: str) -> Path:
     if output is None:
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", file.stem).strip("-.")[:40]
         return Path("runs") / f"official-{stem}-{identity[:8]}"
-    output = output.expanduser()
+    output = expanded(output, "--output-dir")
     return output / "awb" if file.resolve().parent == output.resolve() else output
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +31,7 @@ from agentworldbench.prompts import messages_json, predict_messages, reference_o
 from agentworldbench.readings import BothReadings, Outcome
 from agentworldbench.records import Asked, Sample
 from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE, score_of
-from agentworldbench.texts import scrub
+from agentworldbench.texts import moment, scrub
 
 if TYPE_CHECKING:
     import pyarrow
@@ -180,7 +179,7 @@ def _asked(asked: Asked) -> Row:
         {name: getattr(asked, name) for name in plain}
         | usage
         | {
-            "started_at": None if asked.started_at is None else datetime.fromisoformat(asked.started_at),
+            "started_at": moment(asked.started_at or ""),
             "retries": max(0, len(asked.attempts) - 1),
             "from_cache": asked.cached_usage is not None,
         }

@@ -14,8 +14,8 @@ from agentworldbench.records import Record
 from agentworldbench.run_record import Grown, JudgeRecord, PredictSection
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.results import FromCache
+from agentworldbench.texts import UTC_TIME
 
-UTC_TIME: Final = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
 HTTP_URL: Final = r"^https?://[^\s<>\"]+$"
 SHA256: Final = r"^[0-9a-f]{64}$"
 

@@ -118,7 +118,7 @@ class Counts:
         self._prices: dict[str, Price | None] = {one.digest: run.price(one.model) for one in run.judges}
         self._prices[""] = run.price(str(run.predict.model["model"]))
         self._names = judge_names(run.judges)
-        self._since = _moment(run.sessions[-1].started_at)
+        self._since = _moment(self._session)
         self._paces = {name: Speed() for name in (*self._prices, _VERDICTS)}
         for pace in self._paces.values():
             pace.begin(self._since or 0.0)
@@ -156,6 +156,11 @@ class Counts:
             strict = None if record.observation is None else sha256_text(record.observation)
             self._answers[record.key] = _Answer(failure, again, strict, record.official_sha256)
 
+    @property
+    def _session(self) -> str:
+        """When the last session began; of a run whose record names none, when it was made."""
+        return self.run.sessions[-1].started_at if self.run.sessions else self.run.created_at
+
     def _in_session(self, record: Asked) -> float | None:
         """When a record was finished, in seconds since 1970; None before the last session, and where nobody knows.
         What waited between attempts was finished later; in the order of the file its moment is that of the one before."""
@@ -173,9 +178,8 @@ class Counts:
     def activity(self, path: Path, unread: int = 0) -> Activity:
         """What is known now of the run in the directory `path`."""
         worker, working = worker_of(path)
-        session = self.run.sessions[-1].started_at
         now, written = time.time(), _written(path)
-        since = _moment(session) or now
+        since = self._since or now
         running = working is not False and worker is not None
         found = list(self._stages(now if running else None))
         stages = tuple(stage for stage, _ in found)
@@ -188,7 +192,7 @@ class Counts:
             model=str(self.run.predict.model["model"]),
             state=state,
             worker=worker if running else None,
-            started_at=session,
+            started_at=self._session,
             last_record_at=None if written is None else time_text(datetime.fromtimestamp(written, UTC)),
             seconds=max(0.0, (now if running else (written or since)) - since),
             seconds_left=self._seconds_left(found, now) if running else None,

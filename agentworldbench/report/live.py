@@ -16,11 +16,11 @@ from typing import Final
 
 from agentworldbench.errors import AwbError, DataError
 from agentworldbench.journal import Journal
+from agentworldbench.outcome import read_results
 from agentworldbench.records import Prediction, SampleRef, Verdict
 from agentworldbench.report.activity import Activity, Counts
 from agentworldbench.report.gather import Gathered, Numbers
 from agentworldbench.report.snapshot import Looks, marks_of
-from agentworldbench.run import read_results
 from agentworldbench.run_record import RunRecord
 from agentworldbench.store import open_store
 

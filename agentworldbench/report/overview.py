@@ -20,6 +20,7 @@ from agentworldbench.render.sample import shown
 from agentworldbench.render.table import DASH, markdown_cell, percent, points, share
 from agentworldbench.report.contents import Headline, Overview
 from agentworldbench.report.gather import Numbers
+from agentworldbench.run_record import Session
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval
@@ -134,11 +135,15 @@ def _facts(opened: Numbers) -> Iterator[tuple[str, str]]:
         yield f"Failures of {name}", _counted(stages["judge"] for stages in judge.failures.values())
     yield "Cost", _cost(opened)
     yield "Time", _time(opened)
-    last = run.sessions[-1]
-    commit = (
-        f", commit {last.git_commit[:12]}{' (changed)' if last.git_dirty else ''}" if last.git_commit else ""
-    )
-    yield "Harness", f"awb {last.harness}{commit}; results made by awb {results.made_by} at {results.made_at}"
+    made = f"results made by awb {results.made_by} at {results.made_at}"
+    yield "Harness", "; ".join([*map(_harness, run.sessions[-1:]), made])
+
+
+def _harness(session: Session) -> str:
+    """What a session was carried out with."""
+    changed = " (changed)" if session.git_dirty else ""
+    commit = f", commit {session.git_commit[:12]}{changed}" if session.git_commit else ""
+    return f"awb {session.harness}{commit}"
 
 
 def _coverage(opened: Numbers) -> str:
@@ -177,6 +182,8 @@ def _usd(spent: Spending) -> str:
 def _time(opened: Numbers) -> str:
     """When the run was worked on: between the first session's start and the results."""
     started = [one.started_at for one in opened.run.sessions]
+    if not started:
+        return "unknown: run.json names no session"
     if len(started) > 1:
         return f"{len(started)} sessions, the first from {_clock(started[0])}, the last from {_clock(started[-1])}"
     begun, ended = moment(started[0]), moment(opened.results.made_at)

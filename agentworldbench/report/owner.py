@@ -48,7 +48,12 @@ def _began_after(number: int, moment: float) -> bool:
     Known on Linux alone; elsewhere a number is believed.
     """
     with suppress(OSError, ValueError, IndexError):
-        ticks = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[19])
-        up = float(Path("/proc/uptime").read_text().split()[0])
+        ticks = int(
+            Path(f"/proc/{number}/stat")
+            .read_text(encoding="ascii", errors="replace")
+            .rpartition(")")[2]
+            .split()[19]
+        )
+        up = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
         return time.time() - up + ticks / os.sysconf("SC_CLK_TCK") > moment + 60
     return False

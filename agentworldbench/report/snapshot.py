@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from agentworldbench.errors import AwbError
 from agentworldbench.journal import Place
-from agentworldbench.outcome import own_code, results_of
+from agentworldbench.outcome import own_code, read_results, results_of
 from agentworldbench.plan import Samples
 from agentworldbench.records import SampleMetrics, SampleRef
 from agentworldbench.render.plots import Plot
@@ -26,7 +26,6 @@ from agentworldbench.report.figures import plots
 from agentworldbench.report.gather import Gathered, Opened
 from agentworldbench.report.lines import line_of, search_text, short_action
 from agentworldbench.resume import reopen_samples
-from agentworldbench.run import read_results
 from agentworldbench.run_record import RunRecord
 from agentworldbench.scoring.metrics.own import OwnCode
 from agentworldbench.scoring.parallel import score_all

@@ -83,10 +83,6 @@ def _whole(run: Run) -> Results:
             f"{run.path}: a part of a run (shard {run.record.selection.shard}); put the parts together with "
             "`awb runs merge`"
         )
-    if not run.record.sessions:
-        raise DataError(
-            f"{run.path}: run.json names no session, so nothing tells when and with what it was made"
-        )
     if notices := Store(run.path).notices():
         raise DataError(f"{notices[0]}; a bundle holds every record, so this run cannot be one")
     return run.results

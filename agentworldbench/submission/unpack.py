@@ -73,17 +73,18 @@ def unpack(source: Path, target: Path, limits: Limits = LIMITS) -> Manifest:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target}: exists already; give a directory that does not")
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=".bundle-", dir=target.parent))
+    around = Path(tempfile.mkdtemp(prefix=".bundle-", dir=target.parent))
+    fresh = around / "bundle"
     try:
+        fresh.mkdir()  # with the rights that the umask leaves; a temporary directory is its owner's alone
         manifest = (
             _from_folder(source, fresh, limits) if source.is_dir() else _from_zip(source, fresh, limits)
         )
-        fresh.chmod(0o755)
         fresh.replace(target)
     except OSError as problem:
         raise ConfigError(f"{problem.filename or source}: cannot be read ({problem.strerror})") from problem
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(around, ignore_errors=True)
     return manifest
 
 

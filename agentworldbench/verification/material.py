@@ -21,7 +21,6 @@ from agentworldbench.errors import AwbError, DataError
 from agentworldbench.hub import cached_file
 from agentworldbench.official_files import OfficialPrompts, official_prompts
 from agentworldbench.plan import SELECTION_FIELDS, Samples, open_samples
-from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import Prediction, Sample, SampleRef, Verdict
 from agentworldbench.run import Run, load_run
 from agentworldbench.run_record import JudgeRecord, RunRecord
@@ -127,7 +126,7 @@ def open_material(
 ) -> Material:
     """Open a run directory for verification. Raises ConfigError or StoreError when it cannot be read as one."""
     run = load_run(path)
-    _check_sense(run)
+    _check_claimed(run)
     hits: list[Hit] = []
     unchecked: list[Unchecked] = []
     wanted = [domain for domain, count in run.record.selection.samples.items() if count]
@@ -151,14 +150,9 @@ def open_material(
     return material
 
 
-def _check_sense(run: Run) -> None:
-    """Raises DataError for what no run of this harness has: protocols that it does not know, and so many answers that
-    verification would never end."""
+def _check_claimed(run: Run) -> None:
+    """Raises DataError for so many answers as no run of this harness has: verification would never end."""
     record = run.record
-    judges = [*record.judges, *(one.judge for one in (run.results.judges if run.results else ()))]
-    for protocol in {record.protocol, *(judge.protocol for judge in judges)}:
-        if protocol not in PROTOCOLS:
-            raise DataError(f"protocol {protocol!r:.60} is none of this harness ({', '.join(PROTOCOLS)})")
     repeats = sum(record.repeats.get(judge.digest, 1) for judge in record.judges)
     if record.epochs * max(1, repeats) > MOST_ANSWERS:
         told = f"{record.epochs} epochs with {repeats} verdicts each"

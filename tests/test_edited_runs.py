@@ -1,0 +1,81 @@
+"""Runs whose files somebody has edited: every command does its work, or says in one line which field it cannot take."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from agentworldbench import evaluate, load_run
+from agentworldbench.report.activity import Counts
+from tests.helpers.awb_command import HereAwb
+
+CASES: Final = yaml.safe_load((Path(__file__).parent / "cases/edited_runs.yaml").read_text(encoding="utf-8"))
+COMMANDS: Final = {
+    "score": "score run",
+    "report": "report run -o pages",
+    "verify": "verify run",
+    "list": "runs list .",
+    "compare": "compare run other",
+    "conflicts": "runs conflicts run",
+    "estimate": "estimate --pilot run",
+    "merge": "runs merge run other -o merged",
+    "submit": "submit run -o bundle",
+    "enter": "leaderboard add run --entries entries --subset",
+    **{name: f"export {name} run -o {name}" for name in ("official", "lm-eval", "inspect", "eee", "parquet")},
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`run` and `other`, a baseline on two samples each."""
+    folder = tmp_path_factory.mktemp("made")
+    for name in ("run", "other"):
+        evaluate("baseline/copy-last", tasks=["terminal", "swe"], limit=1, output=folder / name)
+    return folder
+
+
+@pytest.fixture
+def awb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> HereAwb:
+    return HereAwb(tmp_path, monkeypatch, capsys)
+
+
+def edit(path: Path, place: list[str | int], value: Any) -> None:
+    """Set one field: of the only JSON in a file, or of the first line."""
+    first, *rest = (
+        path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+    )
+    record = inner = json.loads(first)
+    for part in place[:-1]:
+        inner = inner[part]
+    assert inner[place[-1]] != value
+    inner[place[-1]] = value
+    path.write_text("\n".join([json.dumps(record), *rest]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_edited_run(made: Path, tmp_path: Path, awb: HereAwb, name: str) -> None:
+    case = CASES[name]
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    edit(tmp_path / "run" / case.get("file", "run.json"), case["place"], case["value"])
+    for command in case.get("refused", ()):
+        done = awb(*COMMANDS[command].split())
+        assert case["told"] in done.complaint, command
+    for command in case.get("fine", ()):
+        done = awb(*COMMANDS[command].split())
+        assert (done.code, "Traceback" in done.err) == (0, False), (command, done.err)
+
+
+def test_a_run_without_sessions_is_watched_from_when_it_was_made(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "run", tmp_path, dirs_exist_ok=True)
+    edit(tmp_path / "run.json", ["sessions"], [])
+    run = load_run(tmp_path)
+    counts = Counts(run.record)
+    for prediction in run.predictions():
+        counts.add(prediction)
+    found = counts.activity(tmp_path)
+    assert (found.state, found.started_at) == ("finished", run.record.created_at)
