@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentworldbench.errors import ConfigError
+from agentworldbench.errors import ConfigError, DataError
 from agentworldbench.integrations.export_source import (
     BENCHMARK,
     Answer,
@@ -57,6 +57,7 @@ _ASKED: Final = {
     "cached_tokens": "int64", "cache_write_tokens": "int64", "completion_tokens": "int64",
     "reasoning_tokens": "int64", "cost_usd": "float64", "from_cache": "bool",
 }  # fmt: skip
+_BITS: Final = {"int32": 32, "int64": 64}
 _TEXTS: Final = {
     "text": "string", "observation": "string", "reasoning": "string",
     "judge_reply": "string", "judge_reasoning": "string", "strengths": "strings", "weaknesses": "strings",
@@ -251,7 +252,7 @@ def _write(part: Path, kinds: Mapping[str, str], found: Iterator[Row], metadata:
     batch: list[Row] = []
     with pyarrow.parquet.ParquetWriter(part, schema) as writer:
         for row in found:
-            batch.append({name: _clean(row.get(name)) for name in kinds})
+            batch.append({name: _clean(_held(row, name, kind)) for name, kind in kinds.items()})
             if len(batch) == ROWS:
                 writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
                 batch = []
@@ -266,6 +267,16 @@ def _kind(name: str) -> pyarrow.DataType:
     if name == "strings":
         return pyarrow.list_(pyarrow.string())
     return getattr(pyarrow, {"bool": "bool_"}.get(name, name))()
+
+
+def _held(row: Row, name: str, kind: str) -> Any:
+    """The value of a column. Raises DataError for a number that no column of its kind holds, which no model has sent."""
+    value = row.get(name)
+    if value is not None and kind in _BITS and abs(value) >= 1 << (_BITS[kind] - 1):
+        raise DataError(
+            f"{row['sample_id']}: {name}: {value!s:.30} has more than the {_BITS[kind]} bits of a column"
+        )
+    return value
 
 
 def _clean(value: Any) -> Any:
