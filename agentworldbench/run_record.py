@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, NonNegativeInt, PositiveInt, SerializerFunctionWrapHandler, model_serializer
 
 from agentworldbench.errors import DataError
 from agentworldbench.prices import Price
@@ -110,7 +110,7 @@ class SelectionRecord(Record):
     limit_trajectories: int | None
     sample_id: tuple[str, ...]
     seed: int | None
-    samples: dict[str, int]
+    samples: dict[str, NonNegativeInt]
     shard: str | None = None
 
 
@@ -150,7 +150,7 @@ class PanelRule(Record):
     than half of the judges, however many the run has."""
 
     combine: Literal["median", "mean"]
-    least: int | None = None
+    least: PositiveInt | None = None
 
     def needed(self, judges: int) -> int:
         """How many of so many judges must have a valid verdict."""
@@ -213,8 +213,8 @@ class RunRecord(Grown):
     selection: SelectionRecord
     judges: tuple[JudgeRecord, ...]
     sessions: tuple[Session, ...]
-    epochs: int = 1
-    repeats: dict[str, int] = Field(default_factory=dict)
+    epochs: PositiveInt = 1
+    repeats: dict[str, PositiveInt] = Field(default_factory=dict)
     panel: PanelRule | None = None
 
     def price(self, model: str) -> Price | None:

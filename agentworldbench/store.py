@@ -60,6 +60,8 @@ class Store:
             )  # what its samples are found by
         except ValidationError as problem:
             raise _no_record(path, (*below, *problem.errors()[0]["loc"])) from problem
+        if not any(run.selection.samples.values()):
+            raise _no_record(path, ("selection", "samples"))
         named = run.predict.model.get("model")
         if not isinstance(named, str) or not named.strip():
             raise _no_record(path, ("predict", "model", "model"))

@@ -152,6 +152,10 @@ CHANGED: dict[str, tuple[tuple[str | int, ...], Any, str]] = {
     "words for a number": (("selection", "samples", "swe"), "many", "selection.samples.swe"),
     "a selection that no flag can say": (("selection", "limit"), "half", "selection.limit"),
     "a model without a name": (("predict", "model"), {"backend": "baseline"}, "predict.model.model"),
+    "a selection of nothing": (("selection", "samples"), {}, "selection.samples"),
+    "fewer samples than none": (("selection", "samples", "swe"), -1, "selection.samples.swe"),
+    "no epoch": (("epochs",), 0, "epochs"),
+    "a panel of nobody": (("panel",), {"combine": "median", "least": 0}, "panel.least"),
     "a judge without a record": (("judges",), ["0123456789abcdef"], "judges.0"),
 }
 
