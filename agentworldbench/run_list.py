@@ -186,7 +186,8 @@ def runs_table(lines: Sequence[RunLine], folder: Path) -> Table:
     )
     rows = tuple(_row(line, folder) for line in lines if line.problem is None)
     left = tuple(name for name in _COLUMNS if name not in _NUMBERS)
-    return Table(f"Runs in {folder}", _COLUMNS, rows, left, notes=notes, fold=("Run", "Model", "Judges"))
+    return Table(f"Runs in {folder}", _COLUMNS, rows, left, notes=notes, fold=("Run", "Model", "Judges"),
+                 together=(("Judges", "Done", "Coverage", "Judge score"),))  # fmt: skip
 
 
 def _row(line: RunLine, folder: Path) -> tuple[str, ...]:

@@ -17,17 +17,8 @@ import pytest
 from agentworldbench.render import drawing
 from agentworldbench.render.drawing import NARROW, WIDE
 from agentworldbench.render.plot_files import SCALE, png_file, svg_file
-from agentworldbench.render.plots import (
-    Plot,
-    Series,
-    Value,
-    bubbles,
-    distribution,
-    grid,
-    intervals,
-    stacked,
-    trend,
-)
+from agentworldbench.render.plot_values import Series, Value
+from agentworldbench.render.plots import Plot, bubbles, distribution, grid, intervals, stacked, trend
 
 HOSTILE = "</svg><script>alert(1)</script>\x00\u202e&\"'+datum.value"
 LOOKS = {

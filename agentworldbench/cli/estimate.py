@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentworldbench.cli.lazy import later
+from agentworldbench.cli.output import put, say
+from agentworldbench.texts import count_text
 
 if TYPE_CHECKING:
     from agentworldbench.config import RunConfig
@@ -65,11 +67,10 @@ def estimate_command(
     exists, what is still due is counted. With --pilot RUN: what ± each mix of samples, epochs and
     judge repeats would leave, and its cost. With --json one object is printed.
     """
-    from agentworldbench.cli.output import print_tables, say
+    from agentworldbench.cli.output import print_tables
     from agentworldbench.config import make_config
     from agentworldbench.estimate import estimate
     from agentworldbench.plan import make_plan
-    from agentworldbench.render.table import printable
 
     config = make_config(values, config_file)
     opened = _open_pilot(pilot, target_half_width, config)
@@ -91,7 +92,7 @@ def estimate_command(
     print_tables([_table(stage) for stage in made.stages])
     typer.echo()
     for line in closing_lines(made):
-        typer.echo(printable(line))
+        put(line)
     if told is not None:
         from agentworldbench.cli.pilot import pilot_tables
 
@@ -132,7 +133,7 @@ def brief_lines(made: Estimate) -> Iterator[str]:
         else:
             cost = f"{dollars(total.usd_low)} to {dollars(total.usd_high)} USD"
         yield (
-            f"Estimate, {stage.stage} with {stage.model}: {total.requests} requests, about {total.prompt_tokens:,} "
+            f"Estimate, {stage.stage} with {stage.model}: {count_text(total.requests, 'request')}, about {total.prompt_tokens:,} "
             f"prompt tokens{cached}, {cost}"
         )
 
@@ -142,7 +143,7 @@ def closing_lines(made: Estimate) -> Iterator[str]:
     from agentworldbench.prices import dollars
 
     if made.stored_predictions:
-        yield f"{made.stored_predictions} predictions are stored already and are not in these numbers."
+        yield f"{count_text(made.stored_predictions, 'prediction is', 'predictions are')} stored already and not in these numbers."
     if made.unpriced:
         yield f"Unknown: what {', '.join(made.unpriced)} costs (--price MODEL=IN,OUT[,CACHED] gives a price)."
     if made.usd_high or not made.unpriced:

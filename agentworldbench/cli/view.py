@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworldbench.cli.arguments import AllowCode, MovedData
+from agentworldbench.cli.output import put, say
 
 if TYPE_CHECKING:
     from agentworldbench.report.serve import Site
@@ -40,8 +41,6 @@ def view(
     import threading
     import webbrowser
 
-    from agentworldbench.cli.output import say
-    from agentworldbench.render.table import printable
     from agentworldbench.report.serve import PORT, is_loopback, open_server
 
     server = open_server(_site(runs or [Path("runs")], data, allow_code), host, port)
@@ -51,7 +50,7 @@ def view(
         say(
             f"Warning: everybody who reaches port {server.port} of this machine can read these runs and their data."
         )
-    typer.echo(printable(server.address))
+    put(server.address)
     say("Ctrl-C ends this; the runs go on.")
     if open_browser:
         # A browser in the terminal comes back only when it is left, and needs answers before.

@@ -31,8 +31,19 @@ TEXT, SOFT, LINE, STRONG_LINE, CARD = (
     f"var(--{name})" for name in ("text", "soft", "line", "strong-line", "card")
 )
 COLOURS: Final = tuple(f"var(--s{number})" for number in range(4))
-SHAPES: Final = ("circle", "diamond", "square", "triangle-up")
-"""A form for each colour, so that no one has to tell colours apart."""
+SHAPES: Final = (
+    "circle",
+    "diamond",
+    "square",
+    "triangle-up",
+    "cross",
+    "triangle-down",
+    "M-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0L-1,-.6Z",
+    "triangle-right",
+    "M0,-1.2L.3,-.4L1.1,-.4L.5,.1L.7,1L0,.5L-.7,1L-.5,.1L-1.1,-.4L-.3,-.4Z",
+    "triangle-left",
+)
+"""A form for each series, so that no one has to tell colours apart; where there are more than colours, these begin anew."""
 
 _ELEMENTS: Final = {"g", "path", "line", "rect", "text", "tspan"}
 _PLACES: Final = {"d", "transform", "x", "y", "x2", "y2", "dy", "width", "height"}

@@ -18,11 +18,16 @@ from agentworldbench.stats.results import Skill
 PLUS_MINUS: Final = (
     "±: half of the 95 % interval for another draw of trajectories (population); see docs/numbers.md."
 )
+MOST: Final = 100.0
+"""The highest score, and the largest difference of two."""
+DIFFERENCE: Final = -100.0
+"""The least that the difference of two scores can be; the least score is 0."""
 _REASONS: Final[Mapping[Flag, str]] = {
     "one_cluster": "one trajectory alone",
     "too_few_clusters": f"fewer than {LEAST} trajectories to resample",
     "no_spread": "no spread between trajectories",
     "unstable": "resampling can leave nothing to divide by",
+    "whole_scale": "so few trajectories, or so unlike, that the interval holds the whole scale and tells nothing",
 }
 _WEAKNESSES: Final[Mapping[Flag, str]] = {
     "few_clusters": f"Rough, because it rests on fewer than {FEW} trajectories",
@@ -30,11 +35,27 @@ _WEAKNESSES: Final[Mapping[Flag, str]] = {
 }
 
 
-def score_cell(value: float | None, interval: Interval | None, scale: float = 1) -> str:
-    """A score 0-100 with its interval; both are multiplied by `scale`. Without an interval as `points`."""
-    if value is None or interval is None:
+def in_points(interval: Interval | None, scale: float = 1, least: float = 0.0) -> Interval | None:
+    """An interval as it is shown, in points (its numbers times `scale`), on the scale from `least` to 100: its ends cut
+    at those of the scale, half the width as it is; without numbers and flagged where it holds the whole scale. What is
+    stored, and what is computed from it, is never cut."""
+    if interval is None or interval.low is None or interval.high is None or interval.half is None:
+        return interval
+    low, high = interval.low * scale, interval.high * scale
+    if low <= least and high >= MOST:
+        nothing = dict.fromkeys(("low", "high", "half", "se", "df"))
+        return interval.model_copy(update={**nothing, "flags": ("whole_scale",)})
+    update = {"low": max(low, least), "high": min(high, MOST), "half": interval.half * scale}
+    return interval.model_copy(update=update)
+
+
+def score_cell(value: float | None, interval: Interval | None, scale: float = 1, least: float = 0.0) -> str:
+    """A score 0-100, or a difference of two, with its interval as `in_points` shows it; the value is multiplied by
+    `scale` too. Without an interval as `points`."""
+    shown = in_points(interval, scale, least)
+    if value is None or shown is None:
         return points(None if value is None else value * scale)
-    return _cell(value * scale, interval, scale, 1)
+    return _cell(value * scale, shown, 1)
 
 
 def skill_cell(skill: Skill | None, policy: str) -> str:
@@ -46,20 +67,21 @@ def skill_cell(skill: Skill | None, policy: str) -> str:
 
 def share_cell(value: float | None, interval: Interval | None, decimals: int = 3) -> str:
     """A share or skill with half the width of its interval, which need not be symmetric."""
-    return share(value) if value is None or interval is None else _cell(value, interval, 1, decimals)
+    return share(value) if value is None or interval is None else _cell(value, interval, decimals)
 
 
-def _cell(value: float, interval: Interval, scale: float, decimals: int) -> str:
+def _cell(value: float, interval: Interval, decimals: int) -> str:
     if interval.half is None:
         return f"{value:z.{decimals}f} ± {DASH}"
-    half = interval.half * scale
+    half = interval.half
     if half < 0.5 * 10**-decimals:
         decimals = -floor(log10(half))
     return f"{value:z.{decimals}f} ± {half:.{decimals}f}"
 
 
 def interval_notes(shown: Sequence[tuple[str, Interval | None]]) -> tuple[str, ...]:
-    """What ± means, and for which of the rows `shown` it is missing or weak; nothing where none is shown."""
+    """What ± means, and for which of the rows `shown` it is missing or weak; nothing where none is shown. Intervals of
+    scores come from `in_points`."""
     known = [(name, interval) for name, interval in shown if interval is not None]
     if not known:
         return ()

@@ -115,6 +115,7 @@ def mixes_table(
         ),
         rows=tuple(rows),
         left=("Mix", "Mark"),
+        together=(("± population", "± re-run"),),
         strong=() if cheapest is None else (cheapest,),
         notes=tuple(notes),
     )

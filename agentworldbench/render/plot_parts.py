@@ -142,7 +142,7 @@ def colour(names: Sequence[str], symbol: str | None = "", **legend: Any) -> Any:
     """The colour of a series; `symbol` is that of the legend, empty for that of the marks, None for no legend."""
     import altair as alt
 
-    scale = numbered(names, range=COLOURS[: len(names)])
+    scale = numbered(names, range=[COLOURS[place % len(COLOURS)] for place in range(len(names))])
     return alt.Color("series:O", scale=scale, legend=_legend(symbol, **legend))
 
 
