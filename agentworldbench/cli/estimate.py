@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +11,10 @@ import typer
 
 from agentworldbench.cli.lazy import later
 from agentworldbench.cli.output import put, say
-from agentworldbench.texts import count_text
 
 if TYPE_CHECKING:
     from agentworldbench.config import RunConfig
-    from agentworldbench.estimate import Estimate, StageEstimate
     from agentworldbench.pilot import Pilot
-    from agentworldbench.render.table import Table
 
 _PANEL = "How many samples, epochs and repeats"
 _Pilot = typer.Option(
@@ -70,6 +66,7 @@ def estimate_command(
     from agentworldbench.cli.output import print_tables
     from agentworldbench.config import make_config
     from agentworldbench.estimate import estimate
+    from agentworldbench.estimated import closing_lines, estimate_tables
     from agentworldbench.plan import make_plan
 
     config = make_config(values, config_file)
@@ -89,7 +86,7 @@ def estimate_command(
         more = {} if told is None else {"pilot": told.model_dump(mode="json")}
         typer.echo(json.dumps(made.model_dump(mode="json") | more, indent=2, ensure_ascii=False))
         return
-    print_tables([_table(stage) for stage in made.stages])
+    print_tables(estimate_tables(made))
     typer.echo()
     for line in closing_lines(made):
         put(line)
@@ -117,51 +114,3 @@ def _open_pilot(path: Path | None, target: float | None, config: RunConfig) -> P
     from agentworldbench.pilot import open_pilot
 
     return open_pilot(path, next(iter(config.judge), None), rules=config.no_judge)
-
-
-def brief_lines(made: Estimate) -> Iterator[str]:
-    """A line for each stage that asks a server, before a run."""
-    from agentworldbench.prices import dollars
-
-    for stage in made.stages:
-        total = stage.total
-        if stage.local or not total.requests:
-            continue
-        cached = f" ({total.cacheable_tokens:,} of them cacheable)" if total.cacheable_tokens else ""
-        if total.usd_low is None or total.usd_high is None:
-            cost = "no price known"
-        else:
-            cost = f"{dollars(total.usd_low)} to {dollars(total.usd_high)} USD"
-        yield (
-            f"Estimate, {stage.stage} with {stage.model}: {count_text(total.requests, 'request')}, about {total.prompt_tokens:,} "
-            f"prompt tokens{cached}, {cost}"
-        )
-
-
-def closing_lines(made: Estimate) -> Iterator[str]:
-    """What all stages cost together, and what is not in that."""
-    from agentworldbench.prices import dollars
-
-    if made.stored_predictions:
-        yield f"{count_text(made.stored_predictions, 'prediction is', 'predictions are')} stored already and not in these numbers."
-    if made.unpriced:
-        yield f"Unknown: what {', '.join(made.unpriced)} costs (--price MODEL=IN,OUT[,CACHED] gives a price)."
-    if made.usd_high or not made.unpriced:
-        rest = "The rest" if made.unpriced else "Together"
-        yield f"{rest}: {dollars(made.usd_low)} to {dollars(made.usd_high)} USD."
-
-
-def _table(stage: StageEstimate) -> Table:
-    from agentworldbench.render.cost import estimate_table, price_note
-
-    notes = [price_note(stage.price, stage.local)]
-    if stage.tokens_from:
-        notes.insert(0, f"Prompt tokens: {stage.tokens_from}.")
-        notes.append(
-            "Cacheable: what an earlier turn of the same trajectory has sent. Low: all of it cached, short answers. "
-            "High: nothing cached, long answers."
-        )
-        flag = "--output-tokens" if stage.stage == "predict" else "--judge-output-tokens"
-        notes.append(f"Lengths of answers are assumed, reasoning included; {flag} LOW-HIGH sets them.")
-    title = "Predictions by" if stage.stage == "predict" else "Verdicts by"
-    return estimate_table(f"{title} {stage.model}", stage.domains, stage.total, tuple(notes))

@@ -182,7 +182,7 @@ def _carry_out(plan: Plan, stream: Events, then: Callable[[], None] = lambda: No
         with display(plan.config.display) as watch:
             finished = execute(plan, stream.watcher(plan, watch))
     except EndpointError:
-        say_server(plan.config)
+        _say_server(plan.config)
         raise
     then()
     stream.last_progress()
@@ -190,7 +190,7 @@ def _carry_out(plan: Plan, stream: Events, then: Callable[[], None] = lambda: No
     _report(finished, plan.config, stream)
 
 
-def say_server(config: RunConfig) -> None:
+def _say_server(config: RunConfig) -> None:
     """How the recipe's server is started, when none answers."""
     if config.recipe and config.recipe.server:
         say(f"The recipe's server ({config.recipe.needs}) is started with:")
@@ -200,9 +200,9 @@ def say_server(config: RunConfig) -> None:
 
 def _announce(plan: Plan) -> bool:
     """Say what will be done and what it may cost; True when the command ends here (dry run)."""
-    from agentworldbench.cli.estimate import brief_lines
     from agentworldbench.errors import ConfigError
     from agentworldbench.estimate import estimate
+    from agentworldbench.estimated import brief_lines
 
     if plan.config.recipe:
         say(f"Recipe of {plan.config.recipe.published}, as the published table names it.")
@@ -225,7 +225,7 @@ def _announce(plan: Plan) -> bool:
 
 def _data_line(plan: Plan) -> str:
     samples = plan.samples
-    counts = ", ".join(f"{domain} {count}" for domain, count in plan.selection.samples.items())
+    counts = ", ".join(f"{domain} {count}" for domain, count in plan.selection.samples.items() if count)
     words = {
         "mini": "mini, the bundled set (recorded by this project; not the benchmark: see --data official)"
     }

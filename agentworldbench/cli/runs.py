@@ -45,13 +45,13 @@ def list_(
     import json
 
     from agentworldbench.cli.output import print_tables
-    from agentworldbench.run_list import list_runs, runs_table
+    from agentworldbench.run_list import links_out, list_runs, runs_table
 
     lines = list_runs(folder)
     if as_json:
         typer.echo(json.dumps([line.model_dump(mode="json") for line in lines], indent=2))
         return
-    print_tables([runs_table(lines, folder)])
+    print_tables([runs_table(lines, folder, links_out(folder))])
 
 
 @app.command("merge")

@@ -155,10 +155,10 @@ def _audited(
     report: Report, material: Material, asked: Mapping[str, Any], most: int, seed: int | None, yes: bool
 ) -> Report:
     """The report with an audit: what it may cost is told, and above 20 USD asked for, before anything is sent."""
-    from agentworldbench.cli.estimate import brief_lines
     from agentworldbench.config import make_config
     from agentworldbench.errors import ConfigError
     from agentworldbench.estimate import estimate
+    from agentworldbench.estimated import brief_lines
     from agentworldbench.verification.audit import carry_out, opened_audit, with_audit
 
     given = {name: value for name, value in asked.items() if value is not None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,7 +64,7 @@ def _site(runs: list[Path], data: str | None, allow_code: bool) -> Site:
     from agentworldbench.report.folder_site import FolderSite
     from agentworldbench.report.live import LiveRun
     from agentworldbench.report.live_site import RunSite
-    from agentworldbench.run_list import run_paths
+    from agentworldbench.run_list import links_out, run_paths
 
     if len(runs) == 1 and not (runs[0] / "run.json").is_file():
         folder = runs[0]
@@ -73,8 +72,7 @@ def _site(runs: list[Path], data: str | None, allow_code: bool) -> Site:
             raise ConfigError(
                 f"{folder}: no such folder; give a run directory, or the folder that holds some"
             )
-        find: Callable[[], Iterable[Path]] = lambda: run_paths(folder)  # noqa: E731
-        return FolderSite(find, folder, data, allow_code)
+        return FolderSite(lambda: run_paths(folder), folder, data, allow_code, lambda: links_out(folder))
     for one in runs:
         if not (one / "run.json").is_file():
             raise ConfigError(f"{one}: no run.json there; give the directory of a run")

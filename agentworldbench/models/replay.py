@@ -76,7 +76,7 @@ class ReplayModel(LocalAnswers):
             line, first = min(lost)
             yield (
                 f"{self._source}:{line}: no sample {one_line(first, limit=80)!r} in this data; {len(lost)} of "
-                f"{count_text(len(self._places), 'answer is', 'answers are')} to unknown samples and left out"
+                f"{count_text(len(self._places), 'answer is', 'answers are')} to unknown samples and are left out"
             )
 
     async def generate(self, request: Request) -> Completion | CallFailure:

@@ -58,7 +58,7 @@ def scores_table(results: Results) -> Table:
         left=("Domain",),
         strong=(len(rows) - 2,),
         lead=2 + list(columns).index("Skill"),
-        together=(*together, ("Scored", "Rule score"), ("Skill", "Copy-last")),
+        together=(*together, ("Scored", "Rule score")),
         notes=(
             *notes,
             *_skill_notes(results),

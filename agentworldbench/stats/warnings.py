@@ -76,6 +76,6 @@ def _cut(predictions: PredictionResults) -> Iterator[str]:
     samples = sum(predictions.samples.values())
     if samples and cut / samples >= OFTEN:
         yield (
-            f"{cut:,} of {count_text(samples, 'answer')} cut by the token limit, without a score in the strict reading: "
+            f"{cut:,} of {count_text(samples, 'answer')} were cut by the token limit and have no score in the strict reading: "
             "give the model more room (--max-tokens, the server's context length), or check that it stops"
         )

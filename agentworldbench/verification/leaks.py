@@ -77,6 +77,6 @@ def check_leaks(found: Iterable[Unknowable]) -> Iterator[Hit]:
     if not hits:
         return
     refused = len(hits) > REFUSED * len(cases) and len(hits) >= LEAST
-    message = f"{LEAKED} ({len(hits):,} of {count_text(len(cases), 'sample')} with such text)"
+    message = f"{LEAKED} ({len(hits):,} of the {count_text(len(cases), 'sample')} that have such text)"
     for one in hits:
         yield Hit("leaked text", "refused" if refused else "info", message, f"{one.where}: {one.hit!r:.80}")
