@@ -193,7 +193,9 @@ def _worked_on(run: Run) -> str:
 
 
 _NUMBERS = ("Done", "Coverage", "Judge score", "Rule score", "USD")
-_COLUMNS = ("Run", "Model", "Data", "Protocol", "Judges", *_NUMBERS, "Last worked on")
+_COLUMNS = (
+    "Run", "Model", "Data", "Protocol", "Done", "Judges", "Coverage", "Judge score", "Rule score", "USD", "Last worked on",
+)  # fmt: skip
 
 
 def runs_table(lines: Sequence[RunLine], folder: Path, out: Iterable[Path] = ()) -> Table:
@@ -208,7 +210,7 @@ def runs_table(lines: Sequence[RunLine], folder: Path, out: Iterable[Path] = ())
     rows = tuple(_row(line, folder) for line in lines if line.problem is None)
     left = tuple(name for name in _COLUMNS if name not in _NUMBERS)
     return Table(f"Runs in {folder}", _COLUMNS, rows, left, notes=notes, fold=("Run", "Model", "Judges"),
-                 together=(("Judges", "Done", "Coverage", "Judge score"),))  # fmt: skip
+                 together=(("Judges", "Coverage", "Judge score"),))  # fmt: skip
 
 
 def _row(line: RunLine, folder: Path) -> tuple[str, ...]:
@@ -221,8 +223,8 @@ def _row(line: RunLine, folder: Path) -> tuple[str, ...]:
         line.model or DASH,
         line.data or DASH,
         line.protocol or DASH,
-        ", ".join(one.judge for one in line.judges) or DASH,
         f"{line.done}/{line.selected}",
+        ", ".join(one.judge for one in line.judges) or DASH,
         ", ".join(percent(one.coverage) for one in line.judges) or percent(predicted),
         ", ".join(points(one.score) for one in line.judges) or DASH,
         points(line.rule_score),

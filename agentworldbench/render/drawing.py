@@ -75,13 +75,14 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot: `name` is that of its files; `narrow` is for a telephone."""
+    """A plot: `name` is that of its files; `narrow` is for a telephone; `foot` stands in the drawing itself."""
 
     name: str
     title: str
     note: str
     wide: Drawing
     narrow: Drawing
+    foot: str = ""
 
     def markup(self) -> Markup:
         """Both drawings as elements of a page, whose style sheet shows the one that there is room for."""
@@ -96,17 +97,17 @@ class Plot:
     @property
     def said(self) -> str:
         """For those who do not see it."""
-        return f"{self.title}. {self.note}"
+        return " ".join(filter(None, (f"{self.title}. {self.note}", self.foot)))
 
 
-def plot(name: str, title: str, note: str, chart: Callable[[int], Specification]) -> Plot:
-    """Draw what `chart` makes for a width."""
+def plot(name: str, title: str, note: str, chart: Callable[[int], Specification], foot: str = "") -> Plot:
+    """Draw what `chart` makes for a width; `foot` is a sentence that it draws and that who sees nothing is told."""
     from altair.utils.schemapi import debug_mode
 
     # Altair would check each piece of a chart against a schema, which takes twice as long as the drawing.
     with debug_mode(False):
         wide, narrow = chart(WIDE), chart(NARROW)
-    return Plot(name, shown(title), shown(note), drawing(wide), drawing(narrow))
+    return Plot(name, shown(title), shown(note), drawing(wide), drawing(narrow), shown(foot))
 
 
 def drawing(chart: Specification) -> Drawing:

@@ -8,9 +8,10 @@ as an expression.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any, Final
 
-from agentworldbench.render.drawing import COLOURS, SHAPES, STRONG_LINE, TEXT, Specification
+from agentworldbench.render.drawing import COLOURS, SHAPES, SOFT, STRONG_LINE, TEXT, Specification
 from agentworldbench.render.sample import shown
 
 Values = list[dict[str, Any]]
@@ -59,6 +60,22 @@ def framed(
         "params": [{"name": name, "value": _labels(some)} for name, some in names.items()],
         "datasets": data,
     }
+
+
+def footed(chart: Specification, foot: str) -> Specification:
+    """A chart with a sentence below it, in as many lines as it needs."""
+    if not foot:
+        return chart
+    lines = wrap(shown(foot), int(chart["width"] / _CHARACTER))
+    looks = {
+        "orient": "bottom",
+        "anchor": "start",
+        "offset": 10,
+        "color": SOFT,
+        "fontSize": 11,
+        "fontWeight": "normal",
+    }
+    return chart | {"title": {"text": lines, **looks}}
 
 
 def _labels(names: Sequence[str] | Sequence[list[str]]) -> list[Any]:

@@ -24,6 +24,7 @@ from agentworldbench.render.plot_parts import (
     Values,
     chart_of,
     colour,
+    footed,
     framed,
     hundred,
     line_above_last,
@@ -43,15 +44,17 @@ _AIRY: Final = 4
 """Marks in a row up to which they stand far apart."""
 
 
-def intervals(name: str, title: str, note: str, rows: Sequence[str], series: Sequence[Series]) -> Plot:
-    """A row for each name, in it a mark with its interval for each series, and the number; from 0 to 100.
+def intervals(
+    name: str, title: str, note: str, rows: Sequence[str], series: Sequence[Series], foot: str = ""
+) -> Plot:
+    """A row for each name, in it a mark with its interval for each series, and the number; from 0 to 100; below it `foot`.
 
     The last of several rows stands apart: it is what the others come to.
     """
     import altair as alt
 
     marks, names = list(_marks(rows, series)), [one.name for one in series]
-    step = (13 if len(series) <= _AIRY else 11) * len(series) + 13
+    step = (13 if len(series) <= _AIRY else 12) * len(series) + 13
 
     def chart(width: int) -> Specification:
         base = chart_of("marks").encode(
@@ -68,9 +71,9 @@ def intervals(name: str, title: str, note: str, rows: Sequence[str], series: Seq
             ),
         ]
         data = {"marks": marks, "line": line_data(rows)}
-        return framed(layers, width, step * len(rows), data, rows=rows, series=names)
+        return footed(framed(layers, width, step * len(rows), data, rows=rows, series=names), foot)
 
-    return plot(name, title, note, chart)
+    return plot(name, title, note, chart, foot)
 
 
 def grid(

@@ -82,11 +82,17 @@ def readings_table(results: Results, judge: JudgeResults) -> Table:
         together=(("Scored", "Coverage"), ("Macro exclude", "Macro floor"), ("Micro exclude", "Micro floor")),
         strong=(0 if judge.judge.parse == "official" else 1,),
         notes=(
-            f"{count_text(judge.differing, 'sample is', 'samples are')} not scored alike; `awb score RUN --explain` lists them. "
+            f"{_differing(judge.differing)} "
             f"Protocol {judge.judge.protocol} is headed by the {judge.judge.parse} reading, macro, "
             f"{PROTOCOLS[judge.judge.protocol].policy}.",
         ),
     )
+
+
+def _differing(count: int) -> str:
+    if not count:
+        return "All samples are scored alike."
+    return f"{count_text(count, 'sample is', 'samples are')} not scored alike; `awb score RUN --explain` lists them."
 
 
 def failure_table(results: Results) -> Table | None:

@@ -44,7 +44,11 @@ def scores_table(results: Results) -> Table:
         columns |= _reading_columns(panel.reading, policy, _PANEL, shown)
         together.append(_PANEL)
         notes.append(f"Panel: {panel.rule}, protocol {panel.protocol}, 0-100, headline macro, {policy}.")
-    columns |= _rule_columns(results, shown)
+    rules = _rule_columns(results, shown)
+    columns |= rules
+    # Beside one judge copying alone follows where there is no room; beside several the rules have a block of their own.
+    beside_several = len(together) > 1
+    together.append(tuple(rules) if beside_several else ("Scored", "Rule score"))
     notes.append(
         f"Rule score: 0-100 by rules alone ({results.policy}), never part of a judge's score; the reference "
         "observation scores 100, Copy-last is what copying the observation before scores. Skill: 0 is copying, 1 the "
@@ -57,8 +61,8 @@ def scores_table(results: Results) -> Table:
         rows=tuple((row, *(column.get(row, DASH) for column in columns.values())) for row in rows),
         left=("Domain",),
         strong=(len(rows) - 2,),
-        lead=2 + list(columns).index("Skill"),
-        together=(*together, ("Scored", "Rule score")),
+        lead=1 + list(columns).index("Scored" if beside_several else "Copy-last"),
+        together=tuple(together),
         notes=(
             *notes,
             *_skill_notes(results),

@@ -97,9 +97,10 @@ class Table:
         """Column indices of each block: as few blocks as fit, and of these the most even, so that columns that
         belong together are not torn apart for a last one."""
         needed = self._needed()
-        blocks = self._filled(needed, width)
+        groups = self._groups(needed, width)
+        blocks = self._filled(groups, needed, width)
         for narrower in range(width - 1, 0, -1):
-            more_even = self._filled(needed, narrower)
+            more_even = self._filled(groups, needed, narrower)
             if len(more_even) > len(blocks) or len(more_even[0]) < min(self.lead, len(blocks[0])):
                 break
             blocks = more_even
@@ -115,39 +116,41 @@ class Table:
             needed.append(min(natural, FOLDED_WIDTH) if name in self.fold else natural)
         return needed
 
-    def _filled(self, needed: list[int], width: int) -> list[list[int]]:
+    def _filled(self, groups: list[list[int]], needed: list[int], width: int) -> list[list[int]]:
         """Blocks of which each takes as many groups of columns as fit into `width`, the row's name first."""
-        key = self.columns.index(self.left[0]) if self.left else 0
         blocks: list[list[int]] = [[]]
         used = 0
-        for group in self._groups(needed, width, key):
+        for group in groups:
             need = sum(needed[index] for index in group) + GAP * (len(group) - 1)
-            if blocks[-1] and used + need + GAP > width and blocks[-1] != [key]:
-                begun = [] if key in group else [key]
+            if blocks[-1] and used + need + GAP > width and blocks[-1] != [self._key]:
+                begun = [] if self._key in group else [self._key]
                 blocks.append(begun)
                 used = sum(needed[index] for index in begun)
             used += need + (GAP if blocks[-1] else 0)
             blocks[-1] += group
         return blocks
 
-    def _groups(self, needed: list[int], width: int, key: int) -> list[list[int]]:
+    def _groups(self, needed: list[int], width: int) -> list[list[int]]:
         """The columns in their order, those that belong together as one group; of a group that no block has room for
         each column by itself."""
         group_of = {name: number for number, names in enumerate(self.together) for name in names}
         groups: list[list[int]] = []
         for index, name in enumerate(self.columns):
-            same = (
-                groups and name in group_of and group_of[name] == group_of.get(self.columns[groups[-1][-1]])
-            )
-            if same:
+            before = group_of.get(self.columns[index - 1]) if index else None
+            if before is not None and before == group_of.get(name):
                 groups[-1].append(index)
             else:
                 groups.append([index])
         fitting: list[list[int]] = []
         for group in groups:
-            taken = sum(needed[index] + GAP for index in {key, *group}) - GAP
+            taken = sum(needed[index] + GAP for index in {self._key, *group}) - GAP
             fitting += [group] if taken <= width else [[index] for index in group]
         return fitting
+
+    @property
+    def _key(self) -> int:
+        """The column that names a row."""
+        return self.columns.index(self.left[0]) if self.left else 0
 
     def _block(self, columns: list[int]) -> Any:
         from rich import box

@@ -221,9 +221,11 @@ def _plot(number: int, name: str, domains: Sequence[str], sides: Sequence[_Side]
         "95 % intervals of each run alone; two that overlap may still differ on the samples that both share."
     )
     note += without_bars(series)
-    if left_out := [one.folder for one in sides[_DRAWN:]]:
-        note += f" Left out: {', '.join(left_out)}; more than {_DRAWN} runs cannot be told apart in one plot."
-    return intervals(f"runs-{number}", name, note, [*domains, "Overall, macro"], series)
+    beyond = [one.folder for one in sides[_DRAWN:]]
+    foot = f"Left out: {', '.join(beyond)}; more than {_DRAWN} runs cannot be told apart in one plot."
+    return intervals(
+        f"runs-{number}", name, note, [*domains, "Overall, macro"], series, foot if beyond else ""
+    )
 
 
 def _interval_notes(sides: Sequence[_Side]) -> tuple[str, ...]:
