@@ -15,7 +15,7 @@ from agentworldbench.leaderboard.provenance import Costs
 from agentworldbench.leaderboard.tables import domains_of, kind_name, simulated_domains, why_unranked
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.names import domain_name, partial_domains
-from agentworldbench.render.numbers import in_points
+from agentworldbench.render.numbers import Shown, in_points
 from agentworldbench.render.sample import shown
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval, Intervals
@@ -268,7 +268,7 @@ def _with(text: str, more: str | None) -> str:
     return f"{text} ({more})" if more else text
 
 
-def _bounds(interval: Interval | None, decimals: int = 2) -> list[float] | None:
+def _bounds(interval: Interval | Shown | None, decimals: int = 2) -> list[float] | None:
     if interval is None or interval.low is None or interval.high is None:
         return None
     return [round(interval.low, decimals), round(interval.high, decimals)]

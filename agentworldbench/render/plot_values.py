@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentworldbench.stats.intervals import Interval
+from agentworldbench.render.numbers import Shown
 from agentworldbench.texts import count_text
 
 
@@ -38,7 +38,7 @@ class Series:
     values: tuple[Value | None, ...]
 
 
-def with_ends(value: float, interval: Interval | None, samples: int | None = None) -> Value:
+def with_ends(value: float, interval: Shown | None, samples: int | None = None) -> Value:
     """A score with the ends of its interval as `in_points` shows it."""
     ends = (None, None) if interval is None else (interval.low, interval.high)
     return Value(value, *ends, samples=samples)

@@ -12,7 +12,7 @@ from string import ascii_uppercase
 
 from agentworldbench.render.comparison import difference_cells, task_matters, task_words
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.numbers import DIFFERENCE, in_points, interval_notes, score_cell
+from agentworldbench.render.numbers import DIFFERENCE, Named, in_points, interval_notes, score_cell
 from agentworldbench.render.table import DASH, Table, percent
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.paired import POWER, Difference
@@ -51,7 +51,7 @@ def letter(run: int) -> str:
 def ranking_table(title: str, rows: Sequence[RankedRow], notes: Sequence[str]) -> Table:
     """The runs, best first, with coverage beside every mean."""
     domains = list(dict.fromkeys(domain for row in rows for domain in row.domains))
-    shown: list[tuple[str, Interval | None]] = []
+    shown: list[Named] = []
     cells = []
     for row in rows:
         shown += [

@@ -9,7 +9,7 @@ from __future__ import annotations
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.render.checks import check_notes
 from agentworldbench.render.names import domain_name, letters, scope
-from agentworldbench.render.numbers import in_points, interval_notes, score_cell, skill_cell
+from agentworldbench.render.numbers import Named, in_points, interval_notes, score_cell, skill_cell
 from agentworldbench.render.table import DASH, Table, points
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.intervals import Interval, Intervals
@@ -20,7 +20,7 @@ _AVERAGES = ("Overall, macro", "Overall, micro")
 _PANEL = ("By panel", "Panel")
 _Column = dict[str, str]
 """A cell for each row, by the row's name."""
-_Shown = list[tuple[str, Interval | None]]
+_Shown = list[Named]
 """Every interval of the table, with the name of its row."""
 
 

@@ -16,7 +16,7 @@ from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.render.conflicts import CANARY
 from agentworldbench.render.drawing import SHAPES
 from agentworldbench.render.names import domain_name, scope
-from agentworldbench.render.numbers import in_points, interval_notes, score_cell
+from agentworldbench.render.numbers import Shown, in_points, interval_notes, score_cell
 from agentworldbench.render.plot_files import png_file, svg_file
 from agentworldbench.render.plot_values import Series, with_ends, without_bars
 from agentworldbench.render.plots import Plot, intervals
@@ -27,7 +27,7 @@ from agentworldbench.report.names import PLOTS
 from agentworldbench.report.ranks import Ranks, RanksOfRuns
 from agentworldbench.resources import asset
 from agentworldbench.stats.aggregate import RULE_SCORE
-from agentworldbench.stats.intervals import Interval, Intervals
+from agentworldbench.stats.intervals import Intervals
 from agentworldbench.stats.results import Reading, Results
 from agentworldbench.texts import digest
 
@@ -40,7 +40,7 @@ _NAMED: Final = 4
 
 
 Kind = Literal["judge", "panel", "rules"]
-_Values = tuple[tuple[float | None, Interval | None], ...]
+_Values = tuple[tuple[float | None, Shown | None], ...]
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,10 @@ Sampled = tuple[str, float]
 """Cluster and value of one sample."""
 
 Flag = Literal[
-    "one_cluster",
-    "too_few_clusters",
-    "no_spread",
-    "unstable",
-    "whole_scale",
-    "few_clusters",
-    "no_spread_in_part",
+    "one_cluster", "too_few_clusters", "no_spread", "unstable", "few_clusters", "no_spread_in_part"
 ]
 """Why there is no interval: `one_cluster` (no variance can be estimated), `too_few_clusters` (to resample),
-`no_spread` (nothing varies), `unstable` (a ratio whose denominator resampling brings to 0),
-`whole_scale` (it holds the whole scale; only of an interval as it is shown, never of a stored one). What weakens one:
+`no_spread` (nothing varies), `unstable` (a ratio whose denominator resampling brings to 0). What weakens one:
 `few_clusters` (fewer than `FEW`, or no more degrees of freedom than those have), `no_spread_in_part` (in some
 domains nothing varies; they add nothing to the width)."""
 
