@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.numbers import DIFFERENCE, MOST, in_points, interval_notes, score_cell
+from agentworldbench.render.numbers import DIFFERENCE, in_points, interval_notes, score_cell, width
 from agentworldbench.render.table import DASH, Table, percent, points
 from agentworldbench.stats.checks import Check
 from agentworldbench.stats.paired import POWER, Difference, Differences
@@ -154,7 +154,7 @@ def difference_cells(row: Difference) -> tuple[str, ...]:
         f"+{difference}" if row.difference is not None and row.difference > 0 else difference,
         p_cell(row.p),
         p_cell(row.p_holm),
-        f"> {MOST:.0f}" if (row.detectable or 0) > MOST else points(row.detectable),
+        DASH if row.detectable is None else width(row.detectable),
         f"{row.better}/{row.equal}/{row.worse}",
     )
 

@@ -76,6 +76,11 @@ def score_cell(
     return _cell(value * scale, shown, 1)
 
 
+def width(half: float) -> str:
+    """Half a width in points, or a difference that would be found; one beyond the scale is only said to be so."""
+    return f"> {MOST:.0f}" if half > MOST else f"{half:.2f}"
+
+
 def skill_cell(skill: Skill | None, policy: str) -> str:
     """Skill, or a dash."""
     if skill is None:
