@@ -51,6 +51,7 @@ from agentworldbench.run_record import RunRecord, judge_names
 from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, locked_store, no_run, open_store
+from agentworldbench.texts import count_text
 
 if TYPE_CHECKING:
     import pandas
@@ -294,7 +295,7 @@ def _strays(store: Store, plan: Plan) -> Iterator[str]:
     for journal in (store.predictions, store.verdicts):
         count = sum(isinstance(key, tuple) and key[0] not in known for key in journal.keys())  # noqa: SIM118
         if count:
-            yield f"{journal.path}: {count} records are of samples that this run does not have, and are left out"
+            yield f"{journal.path}: {count_text(count, 'record is of a sample', 'records are of samples')} that this run does not have, and left out"
 
 
 def _unknown_answers(plan: Plan) -> Iterator[str]:

@@ -167,7 +167,7 @@ def test_a_line_that_cannot_be_read_is_told_and_asked_again(tmp_path: Path, awb:
     assert (again.code, again.out) == (0, first.out)
     told = [line for line in again.err.splitlines() if "cannot be read" in line]
     assert told == ["out/predictions.jsonl: line 2 cannot be read and is left out"]
-    assert "Asking for 1 predictions" in again.err
+    assert "Asking for 1 prediction and 0 verdicts" in again.err
 
 
 def test_another_predict_configuration_is_refused_with_the_fields_named(tmp_path: Path, awb: HereAwb) -> None:
@@ -207,3 +207,18 @@ def test_dry_run_and_display_none_leave_nothing_behind(tmp_path: Path, awb: Here
     assert (done.code, done.out, list(tmp_path.iterdir())) == (0, "", [])
     assert "Dry run: nothing was asked." in done.err
     assert "Asking" not in awb(*COPY, "--display", "none").err
+
+
+def test_domains_without_samples_are_not_listed(awb: HereAwb) -> None:
+    told = awb(
+        "run",
+        "--model",
+        "baseline/copy-last",
+        "--sample-id",
+        "swe/973404335328519/1",
+        "--dry-run",
+        "-o",
+        "out",
+    )
+    (line,) = [line for line in told.err.splitlines() if line.startswith("Data: ")]
+    assert line.endswith("Samples: swe 1.")

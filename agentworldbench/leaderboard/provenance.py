@@ -14,6 +14,7 @@ from agentworldbench.records import Record
 from agentworldbench.run_record import Grown, JudgeRecord, PredictSection
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.results import FromCache
+from agentworldbench.texts import count_text
 
 UTC_TIME: Final = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
 HTTP_URL: Final = r"^https?://[^\s<>\"]+$"
@@ -70,7 +71,11 @@ class Verification(Grown):
     @property
     def words(self) -> str:
         """All of it on one line."""
-        audit = "no audit" if self.audit is None else f"an audit of {self.audit.judged} samples accepted"
+        audit = (
+            "no audit"
+            if self.audit is None
+            else f"an audit of {count_text(self.audit.judged, 'sample')} accepted"
+        )
         return f"{self.by}, {self.date[:10]}, awb {self.harness}, {audit}"
 
 
