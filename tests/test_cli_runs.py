@@ -107,7 +107,7 @@ def test_a_run_is_found_again_from_elsewhere_and_with_moved_data(tmp_path: Path,
     assert first.code == 0
     (tmp_path / "data").rename(tmp_path / "moved")
     lost = awb("score", "out")
-    assert (lost.code, f"--data {tmp_path / 'data'}: no such folder" in lost.only_complaint) == (2, True)
+    assert (lost.code, f"its data were in the folder {tmp_path / 'data'}, which is not there" in lost.only_complaint) == (2, True)
     again = awb("score", "out", "--data", "moved")
     assert (again.code, again.out) == (0, first.out)
     other = awb("score", "out", "--data", "mini")
@@ -123,7 +123,7 @@ def test_moved_data_are_judged_where_they_are(tmp_path: Path, awb: HereAwb, serv
     (tmp_path / "data").rename(tmp_path / "moved")
     words = ("judge", "out", "--judge", "openai-api/judge", "--judge-base-url", server.base_url)
     lost = awb(*words)
-    assert (lost.code, "data: no such folder" in lost.only_complaint) == (2, True)
+    assert (lost.code, "its data were in the folder" in lost.only_complaint) == (2, True)
     make_official_folder(tmp_path / "other", domains=("swe",), seed=1)
     other = awb(*words, "--data", "other")
     assert (other.code, "out: the data of domain 'swe' is not" in other.only_complaint) == (2, True)
