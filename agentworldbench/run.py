@@ -25,7 +25,6 @@ from agentworldbench.engine.rates import Ceilings
 from agentworldbench.engine.spending import Ledger, check_prices, open_ledger
 from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import ConfigError, StoreError
-from agentworldbench.models import Model
 from agentworldbench.models.replay import ReplayModel
 from agentworldbench.notebook import Look, nothing, watching
 from agentworldbench.outcome import Scoring, make_results, try_own
@@ -343,9 +342,5 @@ async def _session(
     finally:
         if cache:
             await cache.close()
-        await _close(plan.models)
-
-
-async def _close(models: list[Model]) -> None:
-    for model in models:
-        await model.close()
+        for model in plan.models:
+            await model.close()

@@ -107,7 +107,10 @@ def test_a_run_is_found_again_from_elsewhere_and_with_moved_data(tmp_path: Path,
     assert first.code == 0
     (tmp_path / "data").rename(tmp_path / "moved")
     lost = awb("score", "out")
-    assert (lost.code, f"its data were in the folder {tmp_path / 'data'}, which is not there" in lost.only_complaint) == (2, True)
+    assert (
+        lost.code,
+        f"its data were in the folder {tmp_path / 'data'}, which is not there" in lost.only_complaint,
+    ) == (2, True)
     again = awb("score", "out", "--data", "moved")
     assert (again.code, again.out) == (0, first.out)
     other = awb("score", "out", "--data", "mini")
