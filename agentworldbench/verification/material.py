@@ -163,7 +163,7 @@ def _check_sense(run: Run) -> None:
     repeats = sum(record.repeats.get(judge.digest, 1) for judge in record.judges)
     if record.epochs * max(1, repeats) > MOST_ANSWERS:
         told = f"{count_text(record.epochs, 'epoch')} with {count_text(repeats, 'verdict')} each"
-        raise DataError(f"run.json: {told}, where at most {MOST_ANSWERS} are verified of a sample")
+        raise DataError(f"run.json: {told}, where at most {MOST_ANSWERS:,} are verified of a sample")
 
 
 def _check_amount(material: Material) -> None:
