@@ -31,7 +31,7 @@ from agentworldbench.errors import DataError
 from agentworldbench.foreign import hint, packed
 from agentworldbench.records import RowId, Sample, SampleRef
 from agentworldbench.task import Task
-from agentworldbench.texts import scrub
+from agentworldbench.texts import count_text, scrub
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -267,7 +267,7 @@ def check_row(row: Row, task: Task, path: Path, line: int) -> None:
     for name, turns in (("prompt", row.prompt), ("response", row.response)):
         if len(turns) < row.turn_idx:
             raise DataError(
-                f"{path}:{line}: field '{name}' has {len(turns)} turns, turn_idx is {row.turn_idx}"
+                f"{path}:{line}: field '{name}' has {count_text(len(turns), 'turn')}, turn_idx is {row.turn_idx}"
             )
     if row.total_turns < row.turn_idx:
         raise DataError(f"{path}:{line}: turn_idx {row.turn_idx} is above total_turns {row.total_turns}")

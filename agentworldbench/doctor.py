@@ -42,6 +42,7 @@ from agentworldbench.reply import parts_of
 from agentworldbench.resources import expanded
 from agentworldbench.run_record import ModelFacts
 from agentworldbench.scoring.verdict import TAG
+from agentworldbench.texts import count_text
 from agentworldbench.version import __version__
 
 State = Literal["ok", "warning", "fault"]
@@ -200,7 +201,10 @@ def _about_answer(
         yield _schema(completion)
     yield _usage(completion, counted)
     cached = completion.usage.cached_tokens
-    yield Finding("prefix cache", "not reported" if cached is None else f"reported ({cached} tokens cached)")
+    yield Finding(
+        "prefix cache",
+        "not reported" if cached is None else f"reported ({count_text(cached, 'token')} cached)",
+    )
 
 
 def _returned_name(claimed: str, served: str | None) -> Finding:
@@ -218,7 +222,7 @@ def _thinking(completion: Completion, sampling: Sampling) -> Finding:
     elif reasoning:
         found = "stands inside the text, and is taken out when it is read"
     elif completion.usage.reasoning_tokens:
-        found = f"hidden ({completion.usage.reasoning_tokens} tokens)"
+        found = f"hidden ({count_text(completion.usage.reasoning_tokens, 'token')})"
     else:
         found = "none came back"
     thought = found != "none came back"
@@ -243,7 +247,7 @@ def _usage(completion: Completion, counted: int | None) -> Finding:
         return Finding("usage", "no token counts: cost and budgets stay unknown", "warning")
     least = sum(len(message.content) for message in QUESTION) // CHARACTERS
     wrong = abs(seen - counted) > 0.1 * counted + 8 if counted is not None else seen < least
-    told = f"{seen} prompt tokens ({counted} counted)" if counted is not None else f"{seen} prompt tokens"
+    told = count_text(seen, "prompt token") + (f" ({counted:,} counted)" if counted is not None else "")
     return Finding("usage", told, "warning" if wrong else "ok")
 
 
@@ -251,14 +255,18 @@ def _about_engine(facts: ModelFacts, counted: int | None, wanted: int | None) ->
     named = [facts.engine, facts.engine_version, facts.quantization, facts.dtype, facts.revision]
     yield Finding("engine", " ".join(part for part in named if part) or "not told")
     if facts.context and facts.context < (wanted or 0):
-        short = f"{facts.context:,} tokens ({facts.context_from}), and not the {wanted:,} of --max-context"
+        short = f"{count_text(facts.context, 'token')} ({facts.context_from}), and not the {wanted:,} of --max-context"
         yield Finding("context", short, "warning")
     elif facts.context:
-        yield Finding("context", f"{facts.context:,} tokens ({facts.context_from})")
+        yield Finding("context", f"{count_text(facts.context, 'token')} ({facts.context_from})")
     else:
         told = facts.context_from or "unknown"
         yield Finding("context", f"{told}: refusals will tell; --max-context sets it", "warning")
-    longest = f"{facts.max_output:,} tokens ({facts.max_output_from})" if facts.max_output else "not told"
+    longest = (
+        f"{count_text(facts.max_output, 'token')} ({facts.max_output_from})"
+        if facts.max_output
+        else "not told"
+    )
     yield Finding("longest answer", longest)
     how = "counted by the model's tokenizer" if counted is not None else "estimated from characters"
     yield Finding("prompt tokens", f"{how} ({counted or estimate_tokens(QUESTION)} here)")

@@ -15,20 +15,18 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final, Literal, get_args
 
-from pydantic import Field
-
 from agentworldbench.engine.expected import prediction_tokens, verdict_tokens
 from agentworldbench.engine.fitting import estimate_tokens, smaller
 from agentworldbench.engine.order import in_order
 from agentworldbench.engine.pipeline import Patience, Pipeline
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.units import Question, Unit
+from agentworldbench.estimated import Estimate, StageEstimate
 from agentworldbench.models import Model
 from agentworldbench.models.local_tokens import Counter, local_counter
 from agentworldbench.plan import Plan
-from agentworldbench.prices import Price
 from agentworldbench.prompts import predict_messages, reference_observation
-from agentworldbench.records import Message, Prediction, Record, Sample, SampleRef
+from agentworldbench.records import Message, Prediction, Sample, SampleRef
 from agentworldbench.resume import continued, epochs_asked, judges_and_panel, repeats_asked
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.stats.costs import Amount
@@ -42,34 +40,6 @@ Kind = Literal["first", "answer", "verdict"]
 """What a request adds: a sample's first answer with its first verdict, a further answer with that one's first verdict,
 a further verdict."""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-
-
-class StageEstimate(Record):
-    """One model in one stage. `tokens_from` says how prompts were measured (None: no text is read)."""
-
-    stage: Literal["predict", "judge"]
-    model: str
-    local: bool
-    price: Price | None
-    tokens_from: str | None
-    domains: dict[str, Amount] = Field(default_factory=dict)
-
-    @property
-    def total(self) -> Amount:
-        """All domains together."""
-        nothing = Amount(usd_low=0.0, usd_high=0.0)
-        return sum(self.domains.values(), nothing)
-
-
-class Estimate(Record):
-    """All stages of a plan. `usd_low` and `usd_high` leave out the stages in `unpriced`."""
-
-    schema_version: Literal[1] = 1
-    stages: tuple[StageEstimate, ...]
-    stored_predictions: int = 0
-    usd_low: float = 0.0
-    usd_high: float = 0.0
-    unpriced: tuple[str, ...] = ()
 
 
 def estimate(plan: Plan) -> Estimate:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from agentworldbench.markers import end_of_answer, looks_like_stripped_harmony
 from agentworldbench.records import Completion, Failure, FailureKind
 from agentworldbench.reply import Answer, Parts, parts_of
+from agentworldbench.texts import count_text
 
 EXTRACTION = "strict, version 2"
 """Name of the rules below, recorded with every run: other rules make other predictions."""
@@ -121,7 +122,7 @@ def reply_failure(
         )
     used = completion.usage.completion_tokens
     if reason == "length" and not complete_answer:
-        spent = f" after {used} tokens" if used else ""
+        spent = f" after {count_text(used, 'token')}" if used else ""
         what = "the answer" if has_answer else "the reasoning"
         return Failure(kind=FailureKind.TRUNCATED, message=f"{what} was cut by the token limit{spent}")
     if has_answer:
@@ -132,9 +133,9 @@ def reply_failure(
     if completion.reasoning or (completion.text or "").strip():
         hint = f" ({'; '.join(('only reasoning came back', *hints))})"
     elif completion.usage.reasoning_tokens:
-        hint = f" (all of its {completion.usage.reasoning_tokens} tokens are hidden reasoning)"
+        hint = f" ({count_text(completion.usage.reasoning_tokens, 'token')}, all of them hidden reasoning)"
     elif used:
-        hint = f" although {used} tokens were made; is the server's reasoning parser right for this model?"
+        hint = f" although {count_text(used, 'token was', 'tokens were')} made; is the server's reasoning parser right for this model?"
     return Failure(kind=FailureKind.EMPTY, message=f"the reply has no text{hint}")
 
 

@@ -25,7 +25,7 @@ from agentworldbench.stats.epochs import SampleEpochs, SampleScore, sample_epoch
 from agentworldbench.stats.panel import Panel, panel_values
 from agentworldbench.stats.results import PanelCounts, PanelResults
 from agentworldbench.store import Store
-from agentworldbench.texts import digest
+from agentworldbench.texts import count_text, digest
 
 TOO_FEW = "too_few_judges"
 """The class of failure of a prediction that fewer judges have a valid verdict on than the panel needs."""
@@ -78,7 +78,7 @@ def check_panel(rule: PanelRule | None, judges: Sequence[JudgeRecord]) -> None:
         )
     if rule.needed(len(judges)) > len(judges):
         raise ConfigError(
-            f"--min-judges {rule.least}: this run has {len(judges)} judges ({names}); ask for at most so many, or "
+            f"--min-judges {rule.least}: this run has {count_text(len(judges), 'judge')} ({names}); ask for at most so many, or "
             f"give the others as --judge too; {_DROP}"
         )
     first, *others = judges
@@ -170,4 +170,9 @@ def _together(panel: Panel, outcomes: Mapping[str, Sequence[Outcome]]) -> Outcom
     values = panel_values(panel, judged(outcomes).verdicts)
     if values is not None and "total" in values:
         return Outcome(values)
-    return Outcome(None, "judge", TOO_FEW, f"fewer than {panel.least} judges have a valid verdict")
+    return Outcome(
+        None,
+        "judge",
+        TOO_FEW,
+        f"fewer than {count_text(panel.least, 'judge has', 'judges have')} a valid verdict",
+    )

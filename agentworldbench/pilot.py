@@ -29,6 +29,7 @@ from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import JudgeResults, Results
 from agentworldbench.stats.variance import Score
 from agentworldbench.store import open_store
+from agentworldbench.texts import count_text
 
 RULES: Final = "rules"
 """Who scored, where no judge did."""
@@ -135,7 +136,7 @@ def _judge(run: Run, wanted: str | None) -> JudgeRecord | None:
         return named[0]
     if len(judges) <= 1 and not named:
         return next(iter(judges), None)
-    which = "several of that name" if named else f"{len(judges)} judges"
+    which = "several of that name" if named else count_text(len(judges), "judge")
     raise ConfigError(
         f"--pilot {run.path}: has {which}; --judge names the one whose scores are meant: "
         + "; ".join(f"'{names[one.digest]}' ({one.digest})" for one in judges)

@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from agentworldbench.config import RunConfig
-from agentworldbench.estimate import KINDS, Estimate, Kind, estimate_by_kind
+from agentworldbench.estimate import KINDS, Kind, estimate_by_kind
+from agentworldbench.estimated import Estimate
 from agentworldbench.plan import Plan
 from agentworldbench.records import SampleRef
 from agentworldbench.selection import select

@@ -13,6 +13,7 @@ from typing import Final
 from pydantic import Field
 
 from agentworldbench.records import Record, Usage
+from agentworldbench.texts import count_text
 
 MILLION: Final = 1_000_000
 MOST_A_TOKEN: Final = 1.0
@@ -73,7 +74,9 @@ class Price(Rates):
     def described(self) -> str:
         """For people: USD per million tokens."""
         cached = "" if self.cached is None else f", {MILLION * self.cached:g} cached"
-        longer = "".join(f"; dearer above {limit:,} prompt tokens" for limit in sorted(self.longer)[:1])
+        longer = "".join(
+            f"; dearer above {count_text(limit, 'prompt token')}" for limit in sorted(self.longer)[:1]
+        )
         return (
             f"{MILLION * self.prompt:g} USD in{cached}, {MILLION * self.completion:g} out per million tokens "
             f"({self.source}{longer})"

@@ -49,7 +49,7 @@ from agentworldbench.official_files import (
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, resolve_source
 from agentworldbench.task import load_tasks
-from agentworldbench.texts import sha256_file
+from agentworldbench.texts import count_text, sha256_file
 
 BASE_VARIABLE: Final = "AWB_OFFICIAL_PROMPTS_URL"
 """Names a mirror: the address of the repository's files at the pinned commit, without the files' paths."""
@@ -172,7 +172,9 @@ def _fetch(
         if os.environ.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE:
             raise ConnectionError("HF_HUB_OFFLINE is set")
         size = size_text(sum(file.size for file in lacking))
-        tell(f"Official prompts: fetching {len(lacking)} files ({size}) from {shown(base)} to {folder}")
+        tell(
+            f"Official prompts: fetching {count_text(len(lacking), 'file')} ({size}) from {shown(base)} to {folder}"
+        )
         with http_client() as client:
             for number, file in enumerate(lacking, start=1):
                 download(client, f"{base}/{file.path}", folder / file.path, file.size, file.sha256, wait)

@@ -36,7 +36,7 @@ from agentworldbench.run_record import (
 from agentworldbench.selection import select
 from agentworldbench.sources import is_folder
 from agentworldbench.store import Store
-from agentworldbench.texts import time_text
+from agentworldbench.texts import count_text, time_text
 from agentworldbench.version import __version__
 
 _INFORMATION = {
@@ -128,7 +128,7 @@ def repetition_notices(plan: Plan, run: RunRecord) -> Iterator[str]:
     """Lines about epochs and repeats that say less than they seem to, or that this session leaves alone."""
     config = plan.config
     if (epochs := epochs_asked(config, run)) < run.epochs:
-        yield f"--epochs {epochs}: this run has {run.epochs} epochs; all of them count, this session asks for {epochs}"
+        yield f"--epochs {epochs}: this run has {count_text(run.epochs, 'epoch')}; all of them count, this session asks for {epochs}"
     for digest, number in repeats_asked(plan, run).items():
         if number < run.repeats.get(digest, 1):
             yield f"--judge-repeats {number}: this run has {run.repeats[digest]} of judge {digest}; all of them count"
@@ -216,7 +216,7 @@ def _told(field: str, found: list[tuple[str, str]]) -> str:
     if len(found) == 1:
         return f"{where} {change}"
     alike = len({change for _, change in found}) == 1
-    return f"{field} {change}" if alike else f"{field} differ ({len(found)} domains)"
+    return f"{field} {change}" if alike else f"{field} differ ({count_text(len(found), 'domain')})"
 
 
 def _compare(old: Any, new: Any, where: str, field: str) -> Iterator[tuple[str, str, str]]:
@@ -247,7 +247,7 @@ def check_selection_grows(path: Path, stored: SelectionRecord, samples: Samples)
         missing = known - {ref.id for ref in samples.refs}
     if missing:
         raise ConfigError(
-            f"{path}: made for a larger selection ({len(missing)} samples or domains would be left out, for example "
+            f"{path}: made for a larger selection ({count_text(len(missing), 'sample or domain', 'samples or domains')} would be left out, for example "
             f"{min(missing)}); choose another --output"
         )
 

@@ -22,7 +22,6 @@ from agentworldbench.engine.rates import Ceilings
 from agentworldbench.engine.spending import Ledger, check_prices, open_ledger
 from agentworldbench.engine.thread import run_in_thread
 from agentworldbench.errors import ConfigError
-from agentworldbench.models import Model
 from agentworldbench.models.replay import ReplayModel
 from agentworldbench.notebook import Look, nothing, watching
 from agentworldbench.outcome import Scoring, make_results, read_results, try_own
@@ -48,6 +47,7 @@ from agentworldbench.run_record import RunRecord, judge_names
 from agentworldbench.stats.aggregate import by_domain
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, locked_store, no_run, open_store
+from agentworldbench.texts import count_text
 
 if TYPE_CHECKING:
     import pandas
@@ -271,7 +271,7 @@ def _strays(store: Store, plan: Plan) -> Iterator[str]:
     for journal in (store.predictions, store.verdicts):
         count = sum(isinstance(key, tuple) and key[0] not in known for key in journal.keys())  # noqa: SIM118
         if count:
-            yield f"{journal.path}: {count} records are of samples that this run does not have, and are left out"
+            yield f"{journal.path}: {count_text(count, 'record is of a sample', 'records are of samples')} that this run does not have, and left out"
 
 
 def _unknown_answers(plan: Plan) -> Iterator[str]:
@@ -319,9 +319,5 @@ async def _session(
     finally:
         if cache:
             await cache.close()
-        await _close(plan.models)
-
-
-async def _close(models: list[Model]) -> None:
-    for model in models:
-        await model.close()
+        for model in plan.models:
+            await model.close()

@@ -74,14 +74,34 @@ def in_order(lines: Iterable[RunLine]) -> list[RunLine]:
 
 
 def run_paths(folder: Path) -> Iterator[Path]:
-    """The run directories in a folder, itself among them. Raises ConfigError where it cannot be read."""
-    if (folder / "run.json").exists():
-        yield folder
+    """The run directories in a folder, itself among them. Raises ConfigError where it cannot be read.
+
+    A run that a link in the folder leads to stands once, under the name that it has there itself; what lies outside of
+    the folder is none of its runs (`links_out`).
+    """
+    root = folder.resolve()
+    found = [folder] if _has_run(folder) else []
+    for path in _folders(folder):
+        real = path.resolve() if path.is_symlink() else root / path.name
+        if real.is_relative_to(root):
+            found.append(folder / real.relative_to(root))
+    yield from dict.fromkeys(found)
+
+
+def links_out(folder: Path) -> Iterator[Path]:
+    """The links in a folder that lead to runs outside of it."""
+    root = folder.resolve()
+    for path in _folders(folder):
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            yield path
+
+
+def _folders(folder: Path) -> list[Path]:
+    """What in a folder is, or leads to, a run directory."""
     try:
-        inside = sorted(path for path in folder.iterdir() if path.is_dir())
+        return sorted(path for path in folder.iterdir() if path.is_dir() and _has_run(path))
     except OSError as problem:
         raise ConfigError(f"{folder}: cannot be read ({problem.strerror})") from problem
-    yield from (path for path in inside if _has_run(path))
 
 
 def _has_run(path: Path) -> bool:
@@ -173,20 +193,24 @@ def _worked_on(run: Run) -> str:
 
 
 _NUMBERS = ("Done", "Coverage", "Judge score", "Rule score", "USD")
-_COLUMNS = ("Run", "Model", "Data", "Protocol", "Judges", *_NUMBERS, "Last worked on")
+_COLUMNS = (
+    "Run", "Model", "Data", "Protocol", "Done", "Judges", "Coverage", "Judge score", "Rule score", "USD", "Last worked on",
+)  # fmt: skip
 
 
-def runs_table(lines: Sequence[RunLine], folder: Path) -> Table:
-    """A row a run that could be read, in the order given; the others are named below."""
+def runs_table(lines: Sequence[RunLine], folder: Path, out: Iterable[Path] = ()) -> Table:
+    """A row a run that could be read, in the order given; the others are named below, and links `out` of the folder."""
     damaged = [f"{line.path}: {line.problem}" for line in lines if line.problem is not None]
     notes = (
         "Done: samples with a record, of those selected. Coverage: of each judge, or else of the predictions. Scores "
         "0-100, as each protocol is headed; scores of unlike data, judges or protocols do not compare.",
         *(f"Cannot be read: {text}" for text in damaged),
+        *(f"Not followed, because it leads out of the folder: {link}; name it to see it." for link in out),
     )
     rows = tuple(_row(line, folder) for line in lines if line.problem is None)
     left = tuple(name for name in _COLUMNS if name not in _NUMBERS)
-    return Table(f"Runs in {folder}", _COLUMNS, rows, left, notes=notes, fold=("Run", "Model", "Judges"))
+    return Table(f"Runs in {folder}", _COLUMNS, rows, left, notes=notes, fold=("Run", "Model", "Judges"),
+                 together=(("Judges", "Coverage", "Judge score"),))  # fmt: skip
 
 
 def _row(line: RunLine, folder: Path) -> tuple[str, ...]:
@@ -199,8 +223,8 @@ def _row(line: RunLine, folder: Path) -> tuple[str, ...]:
         line.model or DASH,
         line.data or DASH,
         line.protocol or DASH,
-        ", ".join(one.judge for one in line.judges) or DASH,
         f"{line.done}/{line.selected}",
+        ", ".join(one.judge for one in line.judges) or DASH,
         ", ".join(percent(one.coverage) for one in line.judges) or percent(predicted),
         ", ".join(points(one.score) for one in line.judges) or DASH,
         points(line.rule_score),

@@ -63,6 +63,11 @@ def moment(text: str) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+def count_text(count: int, one: str, many: str | None = None) -> str:
+    """A count with what is counted: `1 sample`, `2,170 samples`; `many` where that is not `one` with an s."""
+    return f"{count:,} {one if count == 1 else f'{one}s' if many is None else many}"
+
+
 def scrub(text: str) -> str:
     """`text` without lone surrogates: pairs are joined, single halves become U+FFFD.
 

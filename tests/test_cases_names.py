@@ -119,7 +119,7 @@ def test_a_folder_may_have_any_name(name: str, awb: HereAwb, tmp_path: Path) -> 
 REFUSED = {
     # flags: (exit code, said); {long} is a name that no file can have
     "run --model baseline/empty --output {long}": (2, "--output {long}: cannot be a run directory (File name too long)"),
-    "run --model baseline/empty --output ~nosuchuser/x": (2, "--output ~nosuchuser/x: cannot be a run directory"),
+    "run --model baseline/empty --output ~nosuchuser/x": (2, "--output: ~nosuchuser/x: no home directory is known"),
     "run --model baseline/empty --output /dev/null": (2, "/dev/null: cannot be a run directory"),
     "run --model baseline/empty --output /proc/x": (2, "/proc/x: cannot be a run directory"),
     "run --model baseline/empty --output ..": (2, "..: not empty and not a run directory"),

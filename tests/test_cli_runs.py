@@ -108,10 +108,10 @@ def test_a_run_is_found_again_from_elsewhere_and_with_moved_data(tmp_path: Path,
     assert first.code == 0
     (tmp_path / "data").rename(tmp_path / "moved")
     lost = awb("score", "out")
-    assert (lost.code, f"the folder {tmp_path / 'data'}, which is not there" in lost.only_complaint) == (
-        2,
-        True,
-    )
+    assert (
+        lost.code,
+        f"its data were in the folder {tmp_path / 'data'}, which is not there" in lost.only_complaint,
+    ) == (2, True)
     again = awb("score", "out", "--data", "moved")
     assert (again.code, again.out) == (0, first.out)
     other = awb("score", "out", "--data", "mini")
@@ -127,7 +127,7 @@ def test_moved_data_are_judged_where_they_are(tmp_path: Path, awb: HereAwb, serv
     (tmp_path / "data").rename(tmp_path / "moved")
     words = ("judge", "out", "--judge", "openai-api/judge", "--judge-base-url", server.base_url)
     lost = awb(*words)
-    assert (lost.code, "data, which is not there" in lost.only_complaint) == (2, True)
+    assert (lost.code, "its data were in the folder" in lost.only_complaint) == (2, True)
     make_official_folder(tmp_path / "other", domains=("swe",), seed=1)
     other = awb(*words, "--data", "other")
     assert (other.code, "out: the data of domain 'swe' is not" in other.only_complaint) == (2, True)
@@ -171,7 +171,7 @@ def test_a_line_that_cannot_be_read_is_told_and_asked_again(tmp_path: Path, awb:
     assert (again.code, again.out) == (0, first.out)
     told = [line for line in again.err.splitlines() if "cannot be read" in line]
     assert told == ["out/predictions.jsonl: line 2 cannot be read and is left out"]
-    assert "Asking for 1 predictions" in again.err
+    assert "Asking for 1 prediction and 0 verdicts" in again.err
 
 
 def test_another_predict_configuration_is_refused_with_the_fields_named(tmp_path: Path, awb: HereAwb) -> None:
@@ -211,3 +211,18 @@ def test_dry_run_and_display_none_leave_nothing_behind(tmp_path: Path, awb: Here
     assert (done.code, done.out, list(tmp_path.iterdir())) == (0, "", [])
     assert "Dry run: nothing was asked." in done.err
     assert "Asking" not in awb(*COPY, "--display", "none").err
+
+
+def test_domains_without_samples_are_not_listed(awb: HereAwb) -> None:
+    told = awb(
+        "run",
+        "--model",
+        "baseline/copy-last",
+        "--sample-id",
+        "swe/973404335328519/1",
+        "--dry-run",
+        "-o",
+        "out",
+    )
+    (line,) = [line for line in told.err.splitlines() if line.startswith("Data: ")]
+    assert line.endswith("Samples: swe 1.")

@@ -64,7 +64,7 @@ def text_of(folder: Path, turn: int, full: bool = False) -> str:
 
 def test_a_sample_is_folded_but_for_what_is_to_be_predicted(folder: Path) -> None:
     text = text_of(folder, 2)
-    assert f"… {20 - FOLDED} more lines (--full shows them)" in text
+    assert f"… {20 - FOLDED} more lines (--full shows all)" in text
     assert f"{'x' * LONGEST}… ({900 - LONGEST} more characters)" in text
     assert "line 19" not in text and "Save it." in text
     assert text.endswith("    closed\t␛[31mred␛[0m \\u202eabc\n")

@@ -48,8 +48,8 @@ def test_a_counted_prompt_leaves_the_rest_of_the_context(
         assert isinstance(asked, Unsent)
         assert (asked.failure.kind, model.requests) == ("context_overflow", [])
         assert (asked.prompt_tokens, asked.prompt_tokens_from) == (prompt, "counted")
-        assert f"{prompt} prompt tokens" in asked.failure.message
-        assert str(context) in asked.failure.message
+        assert f"{prompt:,} prompt tokens" in asked.failure.message
+        assert f"{context:,}" in asked.failure.message
     else:
         assert isinstance(asked, Asked)
         assert asked_for(model) == [expected]

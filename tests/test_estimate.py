@@ -22,7 +22,8 @@ from agentworldbench.dataset import Dataset
 from agentworldbench.engine import expected
 from agentworldbench.engine.fitting import estimate_tokens
 from agentworldbench.errors import ConfigError
-from agentworldbench.estimate import Estimate, common_prefix, estimate
+from agentworldbench.estimate import common_prefix, estimate
+from agentworldbench.estimated import Estimate
 from agentworldbench.plan import make_plan
 from agentworldbench.prices import MILLION
 from agentworldbench.records import Message

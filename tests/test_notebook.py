@@ -19,9 +19,12 @@ import pytest
 
 import agentworldbench
 from agentworldbench import compare_runs, evaluate, load_run, rank_runs, score_run
+from agentworldbench.config import make_config
 from agentworldbench.engine.progress import Progress
 from agentworldbench.engine.thread import run_in_thread
+from agentworldbench.estimate import estimate
 from agentworldbench.notebook import SECONDS, CellProgress
+from agentworldbench.plan import make_plan
 from agentworldbench.render.cells import cell_html, pre_html
 from agentworldbench.render.table import Table
 from agentworldbench.run import Run
@@ -117,6 +120,18 @@ def test_a_comparison_is_its_tables(runs: dict[str, Run]) -> None:
     found = check_harmless(compare_runs(runs["copy-last"].path, runs["empty"].path)._repr_html_())
     assert "B − A by rules" in found.text
     assert "baseline/empty" in found.text
+
+
+def test_an_estimate_is_its_tables_and_what_all_cost_together(tmp_path: Path) -> None:
+    config = make_config(
+        {"model": "baseline/copy-last", "tasks": "swe", "limit": "1", "output": tmp_path}, None
+    )
+    made = estimate(make_plan(config, print))
+    found = check_harmless(made._repr_html_())
+    assert "Predictions by baseline/copy-last" in found.text
+    assert "Together: 0.00 to 0.00 USD." in found.text
+    unpriced = made.model_copy(update={"unpriced": (HOSTILE,)})
+    assert "<script>" in check_harmless(unpriced._repr_html_()).text, "shown as text"
 
 
 def test_a_notebook_completes_what_is_imported_on_first_use() -> None:

@@ -20,17 +20,8 @@ import pytest
 from agentworldbench.render import drawing
 from agentworldbench.render.drawing import NARROW, WIDE
 from agentworldbench.render.plot_files import SCALE, png_file, svg_file
-from agentworldbench.render.plots import (
-    Plot,
-    Series,
-    Value,
-    bubbles,
-    distribution,
-    grid,
-    intervals,
-    stacked,
-    trend,
-)
+from agentworldbench.render.plot_values import Series, Value
+from agentworldbench.render.plots import Plot, bubbles, distribution, grid, intervals, stacked, trend
 from tests.helpers.awb_command import clean_environment
 
 ROOT = Path(__file__).resolve().parents[1]

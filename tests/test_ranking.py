@@ -190,11 +190,8 @@ def test_what_all_share_is_compared(runs: Path) -> None:
     count = sum(part.predictions.samples.values())
     assert ranking.shared == count == sum(rules(ranking).samples.values())
     whole = sum(part.data_samples.values())
-    assert (
-        f"{runs / 'true'}: {whole - count} of its samples are not asked in all runs and are left out"
-        in ranking.notes
-    )
-    assert f"{runs / 'few'}: a subset: {count} of {whole} samples (--limit-trajectories)" in ranking.notes
+    assert f"A and C: {whole - count} of its samples are not asked in all runs and left out" in ranking.notes
+    assert f"B: a subset: {count} of {whole} samples (--limit-trajectories)" in ranking.notes
     assert ranking.runs[1].subset is not None
 
 

@@ -9,13 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentworldbench.render.numbers import PLUS_MINUS, interval_notes, score_cell, share_cell
+from agentworldbench.render.numbers import (
+    DIFFERENCE,
+    MOST,
+    PLUS_MINUS,
+    in_points,
+    interval_notes,
+    score_cell,
+    share_cell,
+)
 from agentworldbench.render.table import points, share
 from agentworldbench.stats.intervals import NONE_FOR, Flag, Interval
+from agentworldbench.texts import count_text
 
 
-def interval(half: float | None, *flags: Flag) -> Interval:
-    return Interval(method="clustered", half=half, clusters=12, flags=flags)
+def interval(half: float | None, *flags: Flag, around: float = 50.0) -> Interval:
+    ends = (None, None) if half is None else (around - half, around + half)
+    return Interval(method="clustered", low=ends[0], high=ends[1], half=half, clusters=12, flags=flags)
 
 
 CELLS = {
@@ -33,7 +43,7 @@ CELLS = {
 @pytest.mark.parametrize("name", CELLS)
 def test_a_score_and_its_interval(name: str) -> None:
     value, half, scale, cell = CELLS[name]
-    assert score_cell(value, interval(half), scale) == cell
+    assert score_cell(value, interval(half, around=value), scale) == cell
 
 
 def test_without_a_number_or_without_an_estimate_of_its_interval() -> None:
@@ -54,7 +64,11 @@ def test_no_zero_has_a_sign() -> None:
 
 @given(st.floats(0, 100), st.floats(1e-9, 100))
 def test_no_width_is_shown_as_0(value: float, half: float) -> None:
-    found = re.fullmatch(r"(\d+\.\d+) ± (\d+\.\d+)", score_cell(value, interval(half)))
+    cell = score_cell(value, interval(half, around=value))
+    if value - half <= 0 and value + half >= 100:
+        assert cell == f"{value:.1f} ± –"
+        return
+    found = re.fullmatch(r"(\d+\.\d+) ± (\d+\.\d+)", cell)
     assert found is not None
     assert float(found[2]) > 0
     assert float(found[2]) == pytest.approx(half, rel=0.55, abs=0.05)
@@ -98,3 +112,49 @@ def test_every_flag_is_explained(flag: Flag) -> None:
     notes = interval_notes([("OS", interval(half, flag))])
     assert len(notes) == (1 if half is None else 2)
     assert "OS" in notes[-1]
+
+
+@given(
+    st.floats(-100, 100),
+    st.floats(0.001, 1000),
+    st.sampled_from([1.0, 100.0]),
+    st.sampled_from([0.0, DIFFERENCE]),
+)
+def test_ends_that_are_shown_lie_on_the_scale(value: float, half: float, scale: float, least: float) -> None:
+    stored = interval(half / scale, around=value / scale)
+    shown = in_points(stored, scale, least)
+    assert shown is not None
+    if value - half <= least - 1e-6 and value + half >= MOST + 1e-6:
+        assert (shown.low, shown.high, shown.half, shown.flags) == (None, None, None, ("whole_scale",))
+    elif shown.low is not None and shown.high is not None:
+        assert (least <= shown.low <= MOST and least <= shown.high <= MOST) or value < least
+        assert shown.half == pytest.approx(half)
+    assert in_points(shown, 1, least) == shown, "what is shown is shown as it is"
+    assert stored.half == half / scale, "what is stored stays"
+
+
+def test_an_interval_wider_than_the_scale_is_none_and_says_so() -> None:
+    wide = interval(254.1)
+    assert score_cell(50.0, wide) == "50.0 ± –"
+    assert score_cell(20.0, interval(90.0, around=20.0), least=DIFFERENCE) == "20.0 ± 90.0", (
+        "a difference may be negative"
+    )
+    assert interval_notes([("Web", in_points(wide)), ("OS", None)]) == (
+        "± –: no interval: so few trajectories, or so unlike, that the interval holds the whole scale and tells nothing "
+        "(Web).",
+    )
+    assert in_points(None) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "one", "many", "text"),
+    [
+        (1, "sample", None, "1 sample"),
+        (0, "sample", None, "0 samples"),
+        (2170, "sample", None, "2,170 samples"),
+        (1, "line is", "lines are", "1 line is"),
+        (2, "entry", "entries", "2 entries"),
+    ],
+)
+def test_a_count_agrees_with_its_noun(count: int, one: str, many: str | None, text: str) -> None:
+    assert count_text(count, one, many) == text

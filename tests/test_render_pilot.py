@@ -23,6 +23,9 @@ from tests.test_variance import design, drawn
         (Half(low=1.2, high=1.9), "1.20 to 1.90"),
         (Half(low=1.2311, high=1.2344), "1.23"),
         (Half(low=0.0, high=0.8), "≤ 0.80"),
+        (Half(low=254.1, high=254.1), "> 100"),
+        (Half(low=40.0, high=254.1), "40.00 to > 100"),
+        (Half(low=0.0, high=254.1), DASH),
     ],
 )
 def test_half_widths(half: Half | None, cell: str) -> None:

@@ -145,3 +145,45 @@ def test_notes_are_no_longer_than_is_read_with_ease() -> None:
 def test_nothing_is_told_by_colour_alone() -> None:
     coloured = re.sub(r"\x1b\[[0-9;]*m", "", SHOWN.to_text(100, colour=True))
     assert [line.rstrip() for line in coloured.splitlines()] == SHOWN.to_text(100).splitlines()
+
+
+JUDGES = Table(
+    title="Three judges",
+    columns=("Domain", *(f"{word} {letter}" for letter in "ABC" for word in ("Judged", "Judge")), "Skill"),
+    rows=(("Overall, macro", *("105/105", "56.5 ± 5.0") * 3, "-0.238 ± 0.120"),),
+    left=("Domain",),
+    together=tuple((f"Judged {letter}", f"Judge {letter}") for letter in "ABC"),
+)
+
+
+def blocks(table: Table, width: int) -> list[str]:
+    """The heading of each block."""
+    lines = replace(table, title="", notes=()).to_text(width).splitlines()
+    return [lines[place - 1] for place, line in enumerate(lines) if line and set(line) <= {"─"}]
+
+
+@pytest.mark.parametrize("width", range(40, 241, 8))
+def test_the_columns_of_a_judge_stand_in_one_block(width: int) -> None:
+    check(JUDGES, width)
+    for judged, judge in JUDGES.together:
+        (block,) = [head for head in blocks(JUDGES, width) if judged in head]
+        assert judge in block
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(1, 30)), min_size=1, max_size=6),
+    st.integers(40, 240),
+)
+def test_groups_are_torn_only_where_no_block_has_room(groups: list[tuple[int, int]], width: int) -> None:
+    named = [tuple(f"c{place}.{column}" for column in range(size)) for place, (size, _) in enumerate(groups)]
+    cells = ["7" * letters for size, letters in groups for _ in range(size)]
+    columns = ("Domain", *(name for names in named for name in names))
+    table = Table("T", columns, (("macro", *cells),), ("Domain",), together=tuple(named))
+    check(table, width)
+    heads = [head.split() for head in blocks(table, width)]
+    assert sorted(name for head in heads for name in head if name != "Domain") == sorted(columns[1:])
+    for names, (size, letters) in zip(named, groups, strict=True):
+        taken = len("Domain") + size * (max(letters, len(names[0])) + 2)
+        if taken <= width:
+            assert any(set(names) <= set(head) for head in heads)

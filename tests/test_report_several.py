@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,19 @@ def test_runs_that_a_comparison_takes_for_unlike_have_no_ranks(folder: Path, tmp
         assert (group.unranked or "").startswith(
             "these runs are not alike: other: the versions that computed the metrics ("
         )
+
+
+@pytest.mark.parametrize("count", [5, 12])
+def test_a_plot_draws_up_to_ten_runs_and_names_the_others(folder: Path, count: int, tmp_path: Path) -> None:
+    (run,) = listed(folder, "part")
+    names = [f"run-{number}" for number in range(count)]
+    write_runs_page(tmp_path, [replace(run, folder=name) for name in names])
+    text = " ".join(Page(tmp_path / "index.html").text.split())
+    drawn = (tmp_path / "plots" / "runs-1.svg").read_text("utf-8")
+    assert (tmp_path / "plots" / "runs-1.png").read_bytes()[1:4] == b"PNG"
+    assert [name for name in names if f"{name}:" in drawn] == names[:10], "a mark tells whose it is"
+    left_out = "Left out: run-10, run-11; more than 10 runs cannot be told apart in one plot."
+    assert (left_out in text) == (left_out in drawn) == (count > 10), "on the page and in the file"
 
 
 def test_a_copy_stands_once_among_ranks(folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from agentworldbench import evaluate
 from agentworldbench.errors import ConfigError, QuotaError
-from agentworldbench.run_list import RunLine, list_runs, runs_table
+from agentworldbench.run_list import RunLine, links_out, list_runs, run_paths, runs_table
 from tests.helpers.asking import set_key
 from tests.helpers.awb_command import HereAwb
 from tests.helpers.official_folder import Manifest, make_official_folder
@@ -144,3 +144,31 @@ def test_a_small_cost_is_not_shown_as_none(usd: float | None, shown: str) -> Non
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         list_runs(tmp_path / "nowhere")
+
+
+def test_a_link_to_a_run_never_shows_it_twice_and_never_leads_out(runs: Path, tmp_path: Path) -> None:
+    folder, other = tmp_path / "runs", tmp_path / "elsewhere"
+    shutil.copytree(runs / "shard", folder / "shard")
+    shutil.copytree(runs / "shard", folder / "deep" / "run")
+    shutil.copytree(runs / "shard", other)
+    for name, target in (
+        ("a", "shard"),
+        ("z", "shard"),
+        ("deeper", "deep/run"),
+        ("self", "."),
+        ("gone", "none"),
+    ):
+        (folder / name).symlink_to(target)
+    (folder / "out").symlink_to(other)
+    assert list(run_paths(folder)) == [folder / "shard", folder / "deep" / "run"]
+    assert list(links_out(folder)) == [folder / "out"]
+    table = runs_table(list_runs(folder), folder, links_out(folder))
+    assert sorted(row[0].partition(" ")[0] for row in table.rows) == ["deep/run", "shard"]
+    assert (
+        table.notes[-1]
+        == f"Not followed, because it leads out of the folder: {folder / 'out'}; name it to see it."
+    )
+    (tmp_path / "alias").symlink_to(folder)
+    assert [path.name for path in run_paths(tmp_path / "alias")] == ["shard", "run"], (
+        "a folder that is named is followed"
+    )

@@ -280,7 +280,7 @@ def test_moved_data_can_be_scored_where_it_is_now(
     evaluate(**options(server, output, folder, limit="2"))
     before = read_results(output)
     folder.rename(tmp_path / "moved")
-    with pytest.raises(DataError, match="no such folder"):
+    with pytest.raises(DataError, match="its data were in the folder"):
         score_run(output)
     score_run(output, data=str(tmp_path / "moved"))
     assert read_results(output) == before

@@ -215,7 +215,7 @@ def test_earlier_verdicts_of_another_judge_count_as_far_as_they_are_known() -> N
     book.recall(job(2, judge="gone"), record(cost_usd=None), PRICE)
     book.recall(job(3, judge="gone"), record(cost_usd=None), None)
     assert book.spent == pytest.approx(0.27)
-    assert "without 1 earlier records of a model whose price is unknown" in book.told()
+    assert "without 1 earlier record of a model whose price is unknown" in book.told()
 
 
 def test_the_last_line_says_what_to_type() -> None:

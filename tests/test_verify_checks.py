@@ -124,7 +124,7 @@ def test_more_than_two_percent_and_three_are_refused(hits: int, cases: int, expe
     severities = {hit.severity for hit in check_leaks(found)}
     assert severities == ({expected} if expected else set())
     for hit in check_leaks(found):
-        assert f"({hits} of the {cases} samples" in hit.message
+        assert f"({hits} of the {cases} sample" in hit.message
 
 
 @pytest.mark.parametrize(

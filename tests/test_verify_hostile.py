@@ -64,7 +64,7 @@ def test_more_answers_than_there_are_cost_nothing(home: Path, bundle: Path, epoc
     begun = time.process_time()
     report = verify(bundle, data=str(home / "rows") if data else None)
     assert (report.verdict, time.process_time() - begun < 3) == ("refused", True)
-    assert f"run.json: {epochs} epochs w" in told(list(report.findings))
+    assert f"run.json: {epochs:,} epochs w" in told(list(report.findings))
 
 
 def of(report: Report, severity: str) -> list[str]:

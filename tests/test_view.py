@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agentworldbench.cli.view import _site
 from agentworldbench.report import serve
 from agentworldbench.report.build import build_report
 from agentworldbench.report.folder_site import FolderSite
@@ -194,6 +195,22 @@ def test_a_folder_lists_its_runs(run: Run, tmp_path: Path) -> None:
         assert [one["done"] for one in found.told()["runs"] if one["path"].endswith("<b>")] == [4]
         for path in ("/notes/", "/../", "/a%20run%20%231/../<b>/progress.json", "/list.js", "/samples.html"):
             assert found.ask(path)[0] == 404
+
+
+def test_a_linked_run_is_shown_once_and_nothing_outside_of_the_folder(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    shutil.copytree(run.path, folder / "here")
+    (folder / "again").symlink_to("here")
+    (folder / "out").symlink_to(run.path)
+    with served(_site([folder], None, False)) as found:
+        assert [Path(one["path"]).name for one in found.told()["runs"]] == ["here"]
+        assert found.ask("/here")[0] == 302
+        assert {found.ask(f"/{name}")[0] for name in ("again", "out")} == {404}
+        assert (
+            f"leads out of the folder: {folder / 'out'}; name it" in page_of(found.text("/"), tmp_path).text
+        )
+    with served(_site([folder / "here", folder / "out"], None, False)) as found:
+        assert len(found.told()["runs"]) == 2, "both were named"
 
 
 # --- the command ---------------------------------------------------------------------------------

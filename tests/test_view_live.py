@@ -128,7 +128,7 @@ def test_a_journal_that_was_replaced_is_read_from_its_beginning(run: Run, tmp_pa
         (part / "predictions.jsonl").write_bytes(lines[0] + b"no record\n" + lines[1])
         told = found.told()
         assert (told["stages"][0]["done"], told["unread"]) == (2, 1)
-        assert "1 lines of the journals" in told["shown"]["texts"]["facts.unread"]
+        assert "1 line of the journals is no record and left out" in told["shown"]["texts"]["facts.unread"]
         shutil.rmtree(part)
         status, _, body = found.ask("/progress.json")
         assert status == 503 and b"no run.json there" in body

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworldbench.cli import look
+from agentworldbench.cli.output import say
 from agentworldbench.errors import AwbError
+from agentworldbench.texts import count_text
 
 if TYPE_CHECKING:
     from agentworldbench.pull import Pulled
@@ -55,9 +57,9 @@ def pull(
         raise typer.BadParameter("goes with official-prompts and all", param_hint="'--prompts-from'")
     parts: dict[str, Callable[[], Pulled]] = {}
     if what is not What.DATA:
-        parts["Official prompts"] = lambda: pull_prompts(_tell, OFFICIAL, prompts_from)
+        parts["Official prompts"] = lambda: pull_prompts(say, OFFICIAL, prompts_from)
     if what is not What.PROMPTS:
-        parts["Official data"] = lambda: pull_data(_tell)
+        parts["Official data"] = lambda: pull_data(say)
     _pull_each(parts, first_ends=prompts_from is not None)
 
 
@@ -88,12 +90,6 @@ def _pull_each(parts: Mapping[str, Callable[[], Pulled]], first_ends: bool) -> N
         raise type(failures[0])("neither part came whole: " + "; and: ".join(map(str, failures)))
 
 
-def _tell(line: str) -> None:
-    from agentworldbench.cli.output import say
-
-    say(line)
-
-
 def _table(title: str, pulled: Pulled) -> Table:
     from agentworldbench.pull import size_text
     from agentworldbench.render.table import Table
@@ -106,5 +102,5 @@ def _table(title: str, pulled: Pulled) -> Table:
         ("File", "Size", "SHA-256", "State"),
         tuple(rows),
         left=("File", "State"),
-        notes=(f"{len(rows)} files, {total}, in {pulled.folder}", *unchecked),
+        notes=(f"{count_text(len(rows), 'file')}, {total}, in {pulled.folder}", *unchecked),
     )

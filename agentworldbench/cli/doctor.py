@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentworldbench.cli.lazy import later
+from agentworldbench.cli.output import say
+from agentworldbench.texts import count_text
 
 if TYPE_CHECKING:
     from agentworldbench.doctor import Checkup
@@ -28,7 +30,7 @@ def doctor(values: dict[str, Any], config_file: Path | None) -> None:
 
     Takes the flags of `awb run`: put `doctor` in place of `run` in the command you are about to start.
     """
-    from agentworldbench.cli.output import print_tables, say
+    from agentworldbench.cli.output import print_tables
     from agentworldbench.config import make_config
     from agentworldbench.doctor import examine, states
     from agentworldbench.engine.thread import run_in_thread
@@ -42,14 +44,10 @@ def doctor(values: dict[str, Any], config_file: Path | None) -> None:
     run_in_thread(work)
     print_tables([_table(checkup) for checkup in checkups])
     counts = states(checkups)
-    found = (_counted(counts[state], state) for state in ("warning", "fault"))
-    typer.echo(f"\n{counts['ok']} ok, {', '.join(found)}", err=True)
+    found = (count_text(counts[state], state) for state in ("warning", "fault"))
+    say(f"\n{counts['ok']} ok, {', '.join(found)}")
     if counts["fault"]:
         raise typer.Exit(2)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _table(checkup: Checkup) -> Table:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentworldbench.cli.lazy import later
+from agentworldbench.cli.output import put, say
 
 if TYPE_CHECKING:
     from agentworldbench.config import RunConfig
-    from agentworldbench.estimate import Estimate, StageEstimate
     from agentworldbench.pilot import Pilot
-    from agentworldbench.render.table import Table
 
 _PANEL = "How many samples, epochs and repeats"
 _Pilot = typer.Option(
@@ -65,11 +63,11 @@ def estimate_command(
     exists, what is still due is counted. With --pilot RUN: what ± each mix of samples, epochs and
     judge repeats would leave, and its cost. With --json one object is printed.
     """
-    from agentworldbench.cli.output import print_tables, say
+    from agentworldbench.cli.output import print_tables
     from agentworldbench.config import make_config
     from agentworldbench.estimate import estimate
+    from agentworldbench.estimated import closing_lines, estimate_tables
     from agentworldbench.plan import make_plan
-    from agentworldbench.render.table import printable
 
     config = make_config(values, config_file)
     opened = _open_pilot(pilot, target_half_width, config)
@@ -88,10 +86,10 @@ def estimate_command(
         more = {} if told is None else {"pilot": told.model_dump(mode="json")}
         typer.echo(json.dumps(made.model_dump(mode="json") | more, indent=2, ensure_ascii=False))
         return
-    print_tables([_table(stage) for stage in made.stages])
+    print_tables(estimate_tables(made))
     typer.echo()
     for line in closing_lines(made):
-        typer.echo(printable(line))
+        put(line)
     if told is not None:
         from agentworldbench.cli.pilot import pilot_tables
 
@@ -116,51 +114,3 @@ def _open_pilot(path: Path | None, target: float | None, config: RunConfig) -> P
     from agentworldbench.pilot import open_pilot
 
     return open_pilot(path, next(iter(config.judge), None), rules=config.no_judge)
-
-
-def brief_lines(made: Estimate) -> Iterator[str]:
-    """A line for each stage that asks a server, before a run."""
-    from agentworldbench.prices import dollars
-
-    for stage in made.stages:
-        total = stage.total
-        if stage.local or not total.requests:
-            continue
-        cached = f" ({total.cacheable_tokens:,} of them cacheable)" if total.cacheable_tokens else ""
-        if total.usd_low is None or total.usd_high is None:
-            cost = "no price known"
-        else:
-            cost = f"{dollars(total.usd_low)} to {dollars(total.usd_high)} USD"
-        yield (
-            f"Estimate, {stage.stage} with {stage.model}: {total.requests} requests, about {total.prompt_tokens:,} "
-            f"prompt tokens{cached}, {cost}"
-        )
-
-
-def closing_lines(made: Estimate) -> Iterator[str]:
-    """What all stages cost together, and what is not in that."""
-    from agentworldbench.prices import dollars
-
-    if made.stored_predictions:
-        yield f"{made.stored_predictions} predictions are stored already and are not in these numbers."
-    if made.unpriced:
-        yield f"Unknown: what {', '.join(made.unpriced)} costs (--price MODEL=IN,OUT[,CACHED] gives a price)."
-    if made.usd_high or not made.unpriced:
-        rest = "The rest" if made.unpriced else "Together"
-        yield f"{rest}: {dollars(made.usd_low)} to {dollars(made.usd_high)} USD."
-
-
-def _table(stage: StageEstimate) -> Table:
-    from agentworldbench.render.cost import estimate_table, price_note
-
-    notes = [price_note(stage.price, stage.local)]
-    if stage.tokens_from:
-        notes.insert(0, f"Prompt tokens: {stage.tokens_from}.")
-        notes.append(
-            "Cacheable: what an earlier turn of the same trajectory has sent. Low: all of it cached, short answers. "
-            "High: nothing cached, long answers."
-        )
-        flag = "--output-tokens" if stage.stage == "predict" else "--judge-output-tokens"
-        notes.append(f"Lengths of answers are assumed, reasoning included; {flag} LOW-HIGH sets them.")
-    title = "Predictions by" if stage.stage == "predict" else "Verdicts by"
-    return estimate_table(f"{title} {stage.model}", stage.domains, stage.total, tuple(notes))

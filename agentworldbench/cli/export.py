@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentworldbench.cli.arguments import MovedData, RunPath
+from agentworldbench.cli.output import put, say
+from agentworldbench.texts import count_text
 
 if TYPE_CHECKING:
     from agentworldbench.integrations.export_source import Written
@@ -64,13 +66,14 @@ def official(
 ) -> None:
     """Write predictions.jsonl and judged.jsonl as the official script writes them; its `score` reads them."""
     from agentworldbench.integrations.official_export import export_run
-    from agentworldbench.render.table import printable
 
     for written in export_run(run_path, output, judge, data):
-        asked = f"; {written.left_out} samples left out, not asked yet" if written.left_out else ""
-        typer.echo(printable(f"{written.path}: {written.lines} lines{asked}"))
+        asked = (
+            f"; {count_text(written.left_out, 'sample')} left out, not asked yet" if written.left_out else ""
+        )
+        put(f"{written.path}: {count_text(written.lines, 'line')}{asked}")
         if written.note:
-            typer.echo(printable(f"{written.path}: {written.note}"), err=True)
+            say(f"{written.path}: {written.note}")
 
 
 @app.command("lm-eval")
@@ -158,9 +161,8 @@ def parquet(
 
 
 def _tell(written: Written) -> None:
-    from agentworldbench.render.table import printable
 
     for path in written.paths:
-        typer.echo(printable(str(path)))
+        put(str(path))
     for note in written.notes:
-        typer.echo(printable(note), err=True)
+        say(note)

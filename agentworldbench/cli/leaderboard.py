@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworldbench.cli.arguments import RunPath
+from agentworldbench.cli.output import put
+from agentworldbench.texts import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,13 +73,12 @@ def add(
 ) -> None:  # fmt: skip
     """Enter a run: one entry for each judge, or one of rule scores. Twice is the same as once."""
     from agentworldbench.leaderboard.adding import add_entries
-    from agentworldbench.render.table import printable
     from agentworldbench.run import load_run
 
     made = _entries_of(load_run(run), judge, subset)
     said = _said(name, (submitter, submitter_url, contact), (bundle, bundle_url))
     for one in add_entries(entries, made, said, force):
-        typer.echo(printable(f"{one.became}: {one.path} ({one.entry.model}, {one.entry.overall:.2f})"))
+        put(f"{one.became}: {one.path} ({one.entry.model}, {one.entry.overall:.2f})")
 
 
 def _entries_of(found: Run, judge: str | None, subset: bool) -> list[Entry]:
@@ -187,7 +188,6 @@ def build(
     from agentworldbench.errors import ConfigError, StoreError
     from agentworldbench.leaderboard.build import README_FILE, SCHEMA_FILE, readme_text, schema_text
     from agentworldbench.leaderboard.page import PAGE_FILE, page_text
-    from agentworldbench.render.table import printable
 
     if folder is None and output is None:
         raise ConfigError("--output is missing: name the folder to write to")
@@ -202,7 +202,7 @@ def build(
         target.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (target / name).write_text(text, encoding="utf-8", newline="\n")
-            typer.echo(printable(str(target / name)))
+            put(str(target / name))
     except OSError as problem:
         raise StoreError(f"{problem.filename or target}: cannot be written ({problem.strerror})") from problem
 
@@ -217,7 +217,6 @@ def check(
 ) -> None:
     """Check all entries, and that README.md beside their folder is what they give; exit code 2 where not."""
     from agentworldbench.leaderboard.check import check_folder
-    from agentworldbench.render.table import printable
     from agentworldbench.resources import asset
 
     report = check_folder(folder or asset("leaderboards", "entries"), readme=not entries_only)
@@ -228,8 +227,10 @@ def check(
             where = (
                 "" if problem.kind == "schema" else f"{problem.file}: "
             )  # reading says file and line itself
-            typer.echo(printable(where + " ".join(filter(None, (problem.field, problem.message)))))
+            put(where + " ".join(filter(None, (problem.field, problem.message))))
         count = len(report.problems)
-        typer.echo(f"{report.entries} entries, {count or 'no'} problem{'' if count == 1 else 's'}")
+        typer.echo(
+            f"{count_text(report.entries, 'entry', 'entries')}, {count_text(count, 'problem') if count else 'no problems'}"
+        )
     if not report.ok:
         raise typer.Exit(2)

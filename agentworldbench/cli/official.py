@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from agentworldbench.texts import count_text
+
 if TYPE_CHECKING:
     from agentworldbench.config import RunConfig
     from agentworldbench.plan import Plan
@@ -202,7 +204,7 @@ def write_judged(plan: Plan, data: str | None, say: Say) -> None:
             f"No judged.jsonl, for there are several judges: awb export official {plan.path} --judge NAME"
         )
     written = export_judged(plan.path, plan.judges[0].digest(), data)
-    say(f"In the official script's form: {written.path} ({written.lines} lines)")
+    say(f"In the official script's form: {written.path} ({count_text(written.lines, 'line')})")
     if written.note:
         say(f"{written.path}: {written.note}")
     return None

@@ -39,6 +39,13 @@ def print_tables(tables: Sequence[Table], form: str = "table", err: bool = False
         typer.echo(("\n" if number else "") + text, nl=False, err=err)
 
 
+def put(text: str, err: bool = False) -> None:
+    """Lines that are a result, to standard output (with `err` to standard error, where that is for programs), whole:
+    paths in them are to be copied."""
+    for line in text.split("\n"):
+        typer.echo(printable(line), err=err)
+
+
 def say(text: str) -> None:
     """Lines for people, to standard error: on a terminal wrapped between words, except those that are indented,
     because they are to be copied; in a log left as they are."""

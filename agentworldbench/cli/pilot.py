@@ -86,12 +86,13 @@ def _target_line(told: PilotEstimate, target: float) -> str:
 
 def _pilot_lines(told: PilotEstimate) -> Iterator[str]:
     """What the pilot measured against what its own shares predict, and how far predictions are to be trusted."""
+    from agentworldbench.render.numbers import width
     from agentworldbench.render.pilot import half_cell
 
     pilot = told.pilot
     name = f"The pilot itself ({pilot.samples:,} × {pilot.epochs} × {pilot.repeats})"
     pairs = [
-        f"{kind} ± {measured.half:.2f} measured, {half_cell(predicted)} by its shares"
+        f"{kind} ± {width(measured.half)} measured, {half_cell(predicted)} by its shares"
         for kind, measured, predicted in (
             ("population", pilot.population, pilot.predicted_population),
             ("re-run", pilot.rerun, pilot.predicted_rerun),

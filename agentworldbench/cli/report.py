@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from agentworldbench.cli.arguments import MovedData
+from agentworldbench.cli.output import put, say
+from agentworldbench.texts import count_text
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +37,6 @@ def report(
     import sys
 
     from agentworldbench.errors import ConfigError
-    from agentworldbench.render.table import printable
     from agentworldbench.report.build import build_report
     from agentworldbench.store import no_run
 
@@ -53,9 +54,9 @@ def report(
     built = build_report(runs, output or runs[0] / "report", data, told, remark)
     for one in built.reports:
         name = f"{one.run}: " if len(runs) > 1 else ""
-        pages = "1 page of a sample" if one.pages == 1 else f"{one.pages} pages of samples"
-        plots = "1 plot" if len(one.plots) == 1 else f"{len(one.plots)} plots"
+        pages = count_text(one.pages, "page of a sample", "pages of samples")
+        plots = count_text(len(one.plots), "plot")
         told_of = f"{name}{pages}, {plots} as SVG and PNG"
-        typer.echo(printable(told_of), err=True)
-    typer.echo(f"{built.size / 1e6:,.1f} MB", err=True)
-    typer.echo(printable(str(built.index)))
+        say(told_of)
+    say(f"{built.size / 1e6:,.1f} MB")
+    put(str(built.index))

@@ -14,6 +14,7 @@ import typer
 from agentworldbench.cli.arguments import AllowCode, MovedData, OptionalRunPath
 from agentworldbench.cli.lazy import later
 from agentworldbench.cli.official import option, parameters
+from agentworldbench.cli.output import say
 from agentworldbench.cli.streams import let_go
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def infer(values: dict[str, Any], config_file: Path | None, **given: Any) -> Non
     from agentworldbench.cli.official import in_our_words, make_official_config
 
     with events(_wants_events(values)) as stream:
-        asked = in_our_words("infer", {**values, "no_judge": True}, given, _say)
-        _evaluate(make_official_config(asked, config_file, _say), stream)
+        asked = in_our_words("infer", {**values, "no_judge": True}, given, say)
+        _evaluate(make_official_config(asked, config_file, say), stream)
 
 
 def judge(values: dict[str, Any], config_file: Path | None, **given: Any) -> None:
@@ -97,11 +98,11 @@ def judge(values: dict[str, Any], config_file: Path | None, **given: Any) -> Non
     from agentworldbench.run import plan_judging
 
     with events(_wants_events(values)) as stream:
-        asked = in_our_words("judge", values, given, _say)
-        config = make_official_config(asked, config_file, _say)
-        path, data = run_directory(asked, _say)
-        plan = plan_judging(path, config, data, _say)
-        _carry_out(plan, stream, lambda: write_judged(plan, data, _say) if asked.used else None)
+        asked = in_our_words("judge", values, given, say)
+        config = make_official_config(asked, config_file, say)
+        path, data = run_directory(asked, say)
+        plan = plan_judging(path, config, data, say)
+        _carry_out(plan, stream, lambda: write_judged(plan, data, say) if asked.used else None)
 
 
 def score(
@@ -133,9 +134,9 @@ def score(
     given = {"run_path": run_path, "data": data}
     given |= {"predictions": predictions, "data_dir": data_dir, "output_dir": output_dir}
     with events(as_json) as stream:
-        asked = in_our_words("score", {}, given, _say)
+        asked = in_our_words("score", {}, given, say)
         as_printed = script_tables(asked)
-        path, data = run_directory(asked, _say)
+        path, data = run_directory(asked, say)
         if as_printed:
             print_tables(as_printed, err=as_json)
             typer.echo(err=as_json)
@@ -165,7 +166,7 @@ def _evaluate(config: RunConfig, stream: Events) -> None:
     from agentworldbench.plan import make_plan
 
     stream.want(config.json_events)
-    _carry_out(make_plan(config, _say), stream)
+    _carry_out(make_plan(config, say), stream)
 
 
 def _carry_out(plan: Plan, stream: Events, then: Callable[[], None] = lambda: None) -> None:
@@ -192,29 +193,29 @@ def _carry_out(plan: Plan, stream: Events, then: Callable[[], None] = lambda: No
 def _say_server(config: RunConfig) -> None:
     """How the recipe's server is started, when none answers."""
     if config.recipe and config.recipe.server:
-        _say(f"The recipe's server ({config.recipe.needs}) is started with:")
+        say(f"The recipe's server ({config.recipe.needs}) is started with:")
         for line in config.recipe.server.rstrip().split("\n"):
-            _say(f"    {line}")
+            say(f"    {line}")
 
 
 def _announce(plan: Plan) -> bool:
     """Say what will be done and what it may cost; True when the command ends here (dry run)."""
-    from agentworldbench.cli.estimate import brief_lines
     from agentworldbench.errors import ConfigError
     from agentworldbench.estimate import estimate
+    from agentworldbench.estimated import brief_lines
 
     if plan.config.recipe:
-        _say(f"Recipe of {plan.config.recipe.published}, as the published table names it.")
-    _say(_data_line(plan))
+        say(f"Recipe of {plan.config.recipe.published}, as the published table names it.")
+    say(_data_line(plan))
     if not plan.judges:
-        _say("No --judge: predictions and rule metrics only; nothing is spent on judging.")
-    _say(f"Run directory: {plan.path}")
+        say("No --judge: predictions and rule metrics only; nothing is spent on judging.")
+    say(f"Run directory: {plan.path}")
     made = estimate(plan)
     for line in brief_lines(made):
-        _say(line)
+        say(line)
     total = min(made.usd_high, plan.config.max_cost or made.usd_high)
     if plan.config.dry_run:
-        _say("Dry run: nothing was asked.")
+        say("Dry run: nothing was asked.")
         return True
     ask = total > ASK_ABOVE_USD and not plan.config.yes and sys.stdin.isatty()
     if ask and not typer.confirm(f"This may cost up to {total:.0f} USD. Go on?", err=True):
@@ -224,7 +225,7 @@ def _announce(plan: Plan) -> bool:
 
 def _data_line(plan: Plan) -> str:
     samples = plan.samples
-    counts = ", ".join(f"{domain} {count}" for domain, count in plan.selection.samples.items())
+    counts = ", ".join(f"{domain} {count}" for domain, count in plan.selection.samples.items() if count)
     words = {
         "mini": "mini, the bundled set (recorded by this project; not the benchmark: see --data official)"
     }
@@ -242,22 +243,22 @@ def _report(finished: Run, config: RunConfig, stream: Events) -> None:
     except BrokenPipeError:  # `| head`: what the run came to is still told by the exit code
         let_go(sys.stdout)
     if results.predictions.spent.records and not any(results.predictions.predicted.values()):
-        _say(f"Note: no sample has a prediction; the failures stand in {finished.path / 'predictions.jsonl'}")
+        say(f"Note: no sample has a prediction; the failures stand in {finished.path / 'predictions.jsonl'}")
     for judge in results.judges:
         if judge.spent.records and not judge.micro.scored:
-            _say(
+            say(
                 f"Note: judge {results.judge_names[judge.judge.digest]} gave no verdict; its replies stand in "
                 f"{finished.path / 'verdicts.jsonl'}"
             )
     if finished.stopped:
         stream.warn(finished.stopped)
-        _say(f"awb: {finished.stopped}")
+        say(f"awb: {finished.stopped}")
         raise typer.Exit(4)
     if config.fail_on_error is None:
         return
     coverage = _coverage(results)
     if 1 - coverage > config.fail_on_error:
-        _say(
+        say(
             f"awb: {1 - coverage:.1%} of the samples have no score, more than --fail-on-error {config.fail_on_error:g}"
         )
         raise typer.Exit(3)
@@ -284,16 +285,10 @@ def _print_tables(finished: Run, stream: Events) -> None:
     assert results is not None, "results are made before they are printed"
     print_tables([*run_tables(results), *cost_tables(results)], err=stream.wanted)
     if results.predict.data.name == "official":
-        _say(
+        say(
             "Published scores follow for orientation. They were made with the judge named in their heading, under "
             "settings that are partly undisclosed: they are no ranking together with the tables above."
         )
         published = leaderboard_tables([entry for entry in load_entries() if entry.group.score == "judge"])
         print_tables(published, err=stream.wanted)
-    _say(f"Results: {finished.path / 'results.json'}")
-
-
-def _say(line: str) -> None:
-    from agentworldbench.cli.output import say
-
-    say(line)
+    say(f"Results: {finished.path / 'results.json'}")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworldbench.cli.arguments import AllowCode, MovedData, RunPath
+from agentworldbench.cli.output import say
+from agentworldbench.texts import count_text
 
 if TYPE_CHECKING:
     from agentworldbench.conflicts import RunConflicts
@@ -43,13 +45,13 @@ def list_(
     import json
 
     from agentworldbench.cli.output import print_tables
-    from agentworldbench.run_list import list_runs, runs_table
+    from agentworldbench.run_list import links_out, list_runs, runs_table
 
     lines = list_runs(folder)
     if as_json:
         typer.echo(json.dumps([line.model_dump(mode="json") for line in lines], indent=2))
         return
-    print_tables([runs_table(lines, folder)])
+    print_tables([runs_table(lines, folder, links_out(folder))])
 
 
 @app.command("merge")
@@ -67,21 +69,20 @@ def merge(
     from agentworldbench.merge import merge_runs
     from agentworldbench.render.cost import cost_tables
     from agentworldbench.render.results import run_tables
-    from agentworldbench.render.table import printable
 
     merged = merge_runs(runs, output, data, allow_code=allow_code)
-    for name, counts in (("predictions", merged.predictions), ("verdicts", merged.verdicts)):
-        typer.echo(_counted(name, counts), err=True)
+    for name, counts in (("prediction", merged.predictions), ("verdict", merged.verdicts)):
+        say(_counted(name, counts))
     print_tables([*run_tables(merged.results), *cost_tables(merged.results)])
-    typer.echo(printable(f"Results: {output / 'results.json'}"), err=True)
+    say(f"Results: {output / 'results.json'}")
 
 
 def _counted(name: str, counts: Counts) -> str:
-    text = f"{counts.records} {name}"
+    text = count_text(counts.records, name)
     if counts.duplicates:
         text += f"; {counts.duplicates} stood in several runs with different content (a good one counts, then the earlier)"
     if counts.beside:
-        text += f"; {counts.beside} superseded records are kept beside them, as they were paid for"
+        text += f"; {count_text(counts.beside, 'superseded record')} kept beside them, paid for too"
     return text
 
 
@@ -143,7 +144,6 @@ def _print_conflicts(found: RunConflicts, form: Form, limit: int | None) -> None
 def _write_page(found: RunConflicts, path: Path, most: int) -> None:
     from agentworldbench.errors import StoreError
     from agentworldbench.render.conflicts import conflicts_page
-    from agentworldbench.render.table import printable
 
     judges = [(one, found.evidence(one, most)) for one in found.judges]
     predict = found.run.predict
@@ -153,4 +153,4 @@ def _write_page(found: RunConflicts, path: Path, most: int) -> None:
         path.write_text(page, encoding="utf-8")
     except OSError as problem:
         raise StoreError(f"{path}: cannot be written ({problem.strerror})") from problem
-    typer.echo(printable(f"Page: {path}"), err=True)
+    say(f"Page: {path}")

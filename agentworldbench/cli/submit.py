@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentworldbench.cli.arguments import AllowCode, MovedData, RunPath
+from agentworldbench.cli.output import put
 
 if TYPE_CHECKING:
     from agentworldbench.leaderboard.provenance import Submitter
@@ -159,7 +160,7 @@ def submit(
         _show(prepared, target)
         if not dry_run:
             _ask(target, yes)
-            _say(target.deliver(prepared))
+            put("\n".join(target.deliver(prepared)))
 
 
 def _target(to: To, words: _Words) -> Target:
@@ -261,7 +262,7 @@ def _show(prepared: Prepared, target: Target) -> None:
             f"{len(refused)} of what would become public looks like a secret (table above); nothing was written. Take it out "
             f"of the run, or publish it with {flags}"
         )
-    _say(target.told(prepared))
+    put("\n".join(target.told(prepared)))
 
 
 def _ask(target: Target, yes: bool) -> None:
@@ -278,10 +279,3 @@ def _ask(target: Target, yes: bool) -> None:
             raise ConfigError("nothing was written; --dry-run shows the preview and does not ask")
     elif target.leaves:
         raise ConfigError("nobody can be asked here; look at the preview, then give --yes")
-
-
-def _say(lines: list[str]) -> None:
-    from agentworldbench.render.table import printable
-
-    for line in lines:
-        typer.echo("\n".join(map(printable, line.split("\n"))))

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from agentworldbench.cli.arguments import AllowCode
+from agentworldbench.cli.output import put
+from agentworldbench.texts import count_text
 
 app = typer.Typer(no_args_is_help=True, help="Task files: how each domain is evaluated.")
 _Names = typer.Argument(
@@ -44,11 +46,10 @@ def list_tasks(names: Annotated[list[str] | None, _Names] = None) -> None:
 @app.command("show")
 def show(name: Annotated[str, typer.Argument(help="Domain or task file.", metavar="TASK")]) -> None:
     """Print a task file as it stands, with its path and hash."""
-    from agentworldbench.render.table import printable
     from agentworldbench.task import load_tasks
 
     for task in load_tasks([name]).values():
-        typer.echo(printable(f"# {task.path}  sha256 {task.file_sha256()}"))
+        put(f"# {task.path}  sha256 {task.file_sha256()}")
         typer.echo(task.path.read_text(encoding="utf-8"), nl=False)
 
 
@@ -64,7 +65,6 @@ def validate(
     from agentworldbench.dataset import open_dataset
     from agentworldbench.errors import TaskError
     from agentworldbench.prompts import reference_observation
-    from agentworldbench.render.table import printable
     from agentworldbench.scoring.metrics import score_observation
     from agentworldbench.scoring.metrics.own import read_own
     from agentworldbench.sources import resolve_source
@@ -84,8 +84,8 @@ def validate(
         checked[ref.domain] += 1
     for domain, task in tasks.items():
         gold = (
-            f"{checked[domain]} references score 1"
+            f"{count_text(checked[domain], 'reference scores', 'references score')} 1"
             if checked[domain]
             else f"no rows in {data} to check against"
         )
-        typer.echo(printable(f"ok  {domain:<10} {task.path}  ({gold})"))
+        put(f"ok  {domain:<10} {task.path}  ({gold})")

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agentworldbench.cli.output import put, say
+from agentworldbench.texts import count_text
+
 if TYPE_CHECKING:
     from agentworldbench.verification.findings import AuditReport, Report
     from agentworldbench.verification.material import Material
@@ -131,11 +134,11 @@ def _mark(report: Report, entry: Path, by: str) -> None:
     try:
         marked = mark_verified(report, entry, by)
     except ConfigError as problem:
-        _say(str(problem))
+        say(str(problem))
         return
     assert marked.verification is not None, "it was just written"
-    _say(f"Verified: {entry} ({marked.model}; {marked.verification.words})")
-    _say("`awb leaderboard build` makes README and page of it anew.")
+    say(f"Verified: {entry} ({marked.model}; {marked.verification.words})")
+    say("`awb leaderboard build` makes README and page of it anew.")
 
 
 def _metrics_told() -> Callable[[int, int], None]:
@@ -146,7 +149,7 @@ def _metrics_told() -> Callable[[int, int], None]:
         nonlocal last
         if time.monotonic() - last >= 10:
             last = time.monotonic()
-            _say(f"Metrics: {done} of {total}")
+            say(f"Metrics: {done} of {total}")
 
     return told
 
@@ -155,10 +158,10 @@ def _audited(
     report: Report, material: Material, asked: Mapping[str, Any], most: int, seed: int | None, yes: bool
 ) -> Report:
     """The report with an audit: what it may cost is told, and above 20 USD asked for, before anything is sent."""
-    from agentworldbench.cli.estimate import brief_lines
     from agentworldbench.config import make_config
     from agentworldbench.errors import ConfigError
     from agentworldbench.estimate import estimate
+    from agentworldbench.estimated import brief_lines
     from agentworldbench.verification.audit import carry_out, opened_audit, with_audit
 
     given = {name: value for name, value in asked.items() if value is not None}
@@ -171,13 +174,13 @@ def _audited(
     if not official:
         given.pop("prompts", None)
     config = make_config(given | ({"protocol": "official"} if official else {}), None)
-    with opened_audit(material, config, most, seed, _say) as audit:
-        _say(
-            f"Audit: at most {len(audit.order)} samples by seed {audit.seed}, in steps; it ends when it is decided."
+    with opened_audit(material, config, most, seed, say) as audit:
+        say(
+            f"Audit: at most {count_text(len(audit.order), 'sample')} by seed {audit.seed}, in steps; it ends when it is decided."
         )
         made = estimate(audit.plan(len(audit.order)))
         for line in brief_lines(made):
-            _say(line)
+            say(line)
         total = min(made.usd_high, config.max_cost or made.usd_high)
         question = f"The audit may cost up to {total:.0f} USD. Go on?"
         if total > ASK_ABOVE_USD and not yes and sys.stdin.isatty() and not typer.confirm(question, err=True):
@@ -187,25 +190,18 @@ def _audited(
 
 def _step_told(audit: AuditReport) -> None:
     mean = "no difference yet" if audit.mean_difference is None else f"{audit.mean_difference:+.2f} points"
-    _say(f"Audit: {audit.judged} of {audit.drawn} judged again, new minus stored {mean}: {audit.decision}")
+    say(f"Audit: {audit.judged} of {audit.drawn} judged again, new minus stored {mean}: {audit.decision}")
 
 
 def _print(report: Report, err: bool) -> None:
     from agentworldbench.cli.output import print_tables
-    from agentworldbench.render.table import printable
     from agentworldbench.verification.tables import finding_lines, numbers_table, report_lines
 
     for line in finding_lines(report):
-        typer.echo(printable(line), err=err)
+        put(line, err)
     if (table := numbers_table(report)).rows:
         typer.echo(err=err)
         print_tables([table], err=err)
         typer.echo(err=err)
     for line in report_lines(report):
-        typer.echo(printable(line), err=err)
-
-
-def _say(line: str) -> None:
-    from agentworldbench.cli.output import say
-
-    say(line)
+        put(line, err)

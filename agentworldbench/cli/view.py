@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentworldbench.cli.arguments import AllowCode, MovedData
+from agentworldbench.cli.output import put, say
 
 if TYPE_CHECKING:
     from agentworldbench.report.serve import Site
@@ -40,8 +40,6 @@ def view(
     import threading
     import webbrowser
 
-    from agentworldbench.cli.output import say
-    from agentworldbench.render.table import printable
     from agentworldbench.report.serve import PORT, is_loopback, open_server
 
     server = open_server(_site(runs or [Path("runs")], data, allow_code), host, port)
@@ -51,7 +49,7 @@ def view(
         say(
             f"Warning: everybody who reaches port {server.port} of this machine can read these runs and their data."
         )
-    typer.echo(printable(server.address))
+    put(server.address)
     say("Ctrl-C ends this; the runs go on.")
     if open_browser:
         # A browser in the terminal comes back only when it is left, and needs answers before.
@@ -66,7 +64,7 @@ def _site(runs: list[Path], data: str | None, allow_code: bool) -> Site:
     from agentworldbench.report.folder_site import FolderSite
     from agentworldbench.report.live import LiveRun
     from agentworldbench.report.live_site import RunSite
-    from agentworldbench.run_list import run_paths
+    from agentworldbench.run_list import links_out, run_paths
     from agentworldbench.store import no_run
 
     if len(runs) == 1 and not (runs[0] / "run.json").is_file():
@@ -75,8 +73,7 @@ def _site(runs: list[Path], data: str | None, allow_code: bool) -> Site:
             raise ConfigError(
                 f"{folder}: no such folder; give a run directory, or the folder that holds some"
             )
-        find: Callable[[], Iterable[Path]] = lambda: run_paths(folder)  # noqa: E731
-        return FolderSite(find, folder, data, allow_code)
+        return FolderSite(lambda: run_paths(folder), folder, data, allow_code, lambda: links_out(folder))
     for one in runs:
         if not (one / "run.json").is_file():
             raise no_run(one)

@@ -166,7 +166,7 @@ def _no_panel(sides: Sequence[Side]) -> str:
     if all(_panels(sides)):
         return "the runs' panels have other judges or another rule; `awb score RUN --panel …` gives a run another one"
     without = [str(side.run.path) for side in sides if side.results.panel is None]
-    return f"{', '.join(without)} has none; `awb score RUN --panel median` makes one of a run's judges"
+    return f"{', '.join(without)} {'has' if len(without) == 1 else 'have'} none; `awb score RUN --panel median` makes one of a run's judges"
 
 
 def _panel_scores(side: Side, shared: Shared, policy: Policy) -> Iterator[tuple[str, SampleScore]]:

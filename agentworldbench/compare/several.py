@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from agentworldbench.compare.alike import Measured, alike_or_forced, measures_of, panel_notes
-from agentworldbench.compare.notes import ONE_MODEL, left_out_notes, one_answer_notes
+from agentworldbench.compare.notes import ONE_MODEL, called, left_out_notes, named_once, one_answer_notes
 from agentworldbench.compare.sides import (
     Compared,
     Coverage,
@@ -42,6 +42,7 @@ from agentworldbench.render.cells import cell_html
 from agentworldbench.render.names import domain_name
 from agentworldbench.stats.intervals import Interval, clustered, mean, stratified
 from agentworldbench.stats.ranking import PairDifference, SharedSample, all_pairs, ranks_of
+from agentworldbench.texts import count_text
 
 Answers = Mapping[tuple[int, int], tuple[frozenset[str], OneAnswer]]
 """By two runs: the samples whose answers are one in both, and how that came."""
@@ -83,7 +84,7 @@ class Standings(Record):
 
 class Ranking(Record):
     """Several runs. `unlike` says what else differs than the models (empty unless forced; then nothing has a rank),
-    `shared` counts the samples of all, `left_out` names the runs that stand for another one of the list."""
+    `shared` counts the samples of all, `notes` call the runs A, B, C … in their order, `left_out` names the runs that stand for another one of the list."""
 
     schema_version: Literal[1] = 1
     kind: Literal["several"] = "several"
@@ -159,7 +160,7 @@ def _without_copies(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
             kept.append(number)
         else:
             copies.append(
-                f"{side.run.path} has the same answers as {sides[original].run.path} to all {total} shared samples and "
+                f"{side.run.path} has the same answers as {sides[original].run.path} to all {count_text(total, 'shared sample')} and "
                 "is left out"
             )
     return [sides[number] for number in kept], copies
@@ -267,15 +268,16 @@ def _unranked(run: int, side: Side, coverage: Mapping[str, Coverage], unlike: bo
 def _notes(
     sides: Sequence[Side], shared: Shared, answers: Answers, measures: Sequence[Measured]
 ) -> Iterator[str]:
-    for (first, second), (_, same) in answers.items():
-        pair = (sides[first], sides[second])
-        for note in one_answer_notes(*pair, same):
-            yield f"{pair[0].run.path}, {pair[1].run.path}: {note}"
+    yield from named_once(
+        (called(pair), note)
+        for pair, (_, same) in answers.items()
+        for note in one_answer_notes(sides[pair[0]], sides[pair[1]], same)
+    )
     models = _models(sides)
     for model in dict.fromkeys(models):
-        paths = [str(side.run.path) for side, other in zip(sides, models, strict=True) if other == model]
-        if len(paths) > 1:
-            yield f"{', '.join(paths)} {ONE_MODEL}"
+        runs = [run for run, other in enumerate(models) if other == model]
+        if len(runs) > 1:
+            yield f"{called(runs)} {ONE_MODEL}"
     yield from left_out_notes(sides, shared)
     if all(measured.kind == "rules" for measured in measures) and any(
         side.run.record.judges for side in sides

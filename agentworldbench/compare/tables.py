@@ -22,6 +22,7 @@ from agentworldbench.render.comparison import (
 )
 from agentworldbench.render.ranking import PairRow, RankedRow, letter, pairs_table, ranking_table
 from agentworldbench.render.table import DASH, Table
+from agentworldbench.texts import count_text
 
 
 def two_tables(found: Comparison) -> list[Table]:
@@ -34,7 +35,7 @@ def _measure_tables(found: Comparison, measure: Measure) -> Iterator[Table]:
     forced = _forced(found.unlike)
     notes = [
         f"A: {found.first.model} ({found.first.path}). B: {found.second.model} ({found.second.path}). "
-        f"{found.shared} samples of both, data {found.first.data}, 0-100; {_policy(measure.policy)}",
+        f"{count_text(found.shared, 'sample')} of both, data {found.first.data}, 0-100; {_policy(measure.policy)}",
         *_sentences(found.notes),
         *(f"Unlike: {what}." for what in found.unlike),
     ]
@@ -92,7 +93,7 @@ def ranking_tables(found: Ranking, measure: Standings) -> Iterator[Table]:
     runs = ". ".join(f"{letter(number)}: {one.model} ({one.path})" for number, one in enumerate(found.runs))
     notes = [
         f"{runs}.",
-        f"{found.shared} samples of all runs, data {found.runs[0].data}, 0-100; {_policy(measure.policy)}",
+        f"{count_text(found.shared, 'sample')} of all runs, data {found.runs[0].data}, 0-100; {_policy(measure.policy)}",
         *_sentences((*found.left_out, *found.notes)),
         *(f"Unlike: {what}." for what in found.unlike),
     ]

@@ -34,6 +34,7 @@ from agentworldbench.compare.sides import (
 from agentworldbench.protocol import Policy
 from agentworldbench.records import Record
 from agentworldbench.render.cells import cell_html
+from agentworldbench.render.ranking import letter
 from agentworldbench.stats.paired import Differences, Pair, by_task, differences
 
 WORST = 10
@@ -202,6 +203,6 @@ def _notes(
         yield f"Both {ONE_MODEL}"
     yield from left_out_notes(sides, shared)
     if all(measured.kind == "rules" for measured in measures):
-        for side in sides:
+        for run, side in enumerate(sides):
             if side.run.record.judges:
-                yield f"{side.run.path} has been judged and the other has not: compared by rules alone"
+                yield f"{letter(run)} has been judged and {letter(1 - run)} has not: compared by rules alone"

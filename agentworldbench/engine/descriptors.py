@@ -15,6 +15,7 @@ from typing import Final
 
 from agentworldbench.engine.limiter import MOST
 from agentworldbench.models import Model
+from agentworldbench.texts import count_text
 
 SPARE: Final = 16
 """Open files beside connections: journals, rows that are read, look-ups, the cache."""
@@ -31,7 +32,7 @@ def connections_each(models: Sequence[Model], asked: int | None, notices: list[s
     each = max(1, connections_that_fit(wanted * keeping) // keeping)
     if each < wanted:
         notices.append(
-            f"The system lets this process open few files: at most {each} connections at an endpoint "
+            f"The system lets this process open few files: at most {count_text(each, 'connection')} at an endpoint "
             "(`ulimit -n` shows the limit, an administrator moves it)."
         )
     return each

@@ -18,6 +18,7 @@ from agentworldbench.models import Model
 from agentworldbench.prompts import messages_json
 from agentworldbench.records import ContextLimit, Failure, FailureKind, Message, Request
 from agentworldbench.run_record import ContextPolicy
+from agentworldbench.texts import count_text
 
 RESERVE: Final = 64
 """Tokens kept free beside prompt and answer."""
@@ -168,7 +169,7 @@ def _next_to_drop(request: Request, turns: int, prompt: int, source: Source, lon
 
 def _unsent(prompt: int, source: Source, floor: int, context: int | None) -> Unsent:
     about = "about " if source == "estimated" else ""
-    message = f"{about}{prompt} prompt tokens leave less than {floor} of a context of {context}"
+    message = f"{about}{count_text(prompt, 'prompt token leaves', 'prompt tokens leave')} less than {floor:,} of a context of {context or 0:,}"
     return Unsent(Failure(kind=FailureKind.CONTEXT_OVERFLOW, message=message), prompt, source)
 
 

@@ -31,6 +31,7 @@ from agentworldbench.records import (
     FailureKind,
     Request,
 )
+from agentworldbench.texts import count_text
 
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 60.0
@@ -222,7 +223,7 @@ def _refuses_all(failure: Failure, model: Model) -> AwbError:
 def _has_gone(failure: Failure, model: Model, standing: Standing) -> AwbError:
     minutes = (time.monotonic() - standing.since) / 60
     return EndpointError(
-        f"model '{model.name}': nothing has succeeded for {minutes:.0f} minutes ({standing.failed} requests in a row; "
+        f"model '{model.name}': nothing has succeeded for {minutes:.0f} minutes ({count_text(standing.failed, 'request')} in a row; "
         f"the last one: {failure.kind.value}: {failure.message}); what is done stays, and the same command continues"
     )
 

@@ -31,6 +31,7 @@ from agentworldbench.records import Asked, SampleRef
 from agentworldbench.scoring.judge import Judge
 from agentworldbench.stats.costs import charge
 from agentworldbench.store import Store
+from agentworldbench.texts import count_text
 from agentworldbench.yamlfile import did_you_mean
 
 SLACK: Final = 0.05
@@ -141,7 +142,9 @@ class Ledger:
         if self.assumed:
             words += f", of it {dollars(self.assumed)} assumed for requests whose cost is unknown"
         if self.unpriced:
-            words += f", without {self.unpriced} earlier records of a model whose price is unknown"
+            words += (
+                f", without {count_text(self.unpriced, 'earlier record')} of a model whose price is unknown"
+            )
         return words
 
     def closing(self) -> str:

@@ -33,7 +33,7 @@ from agentworldbench.stats.aggregate import by_domain, value_of
 from agentworldbench.stats.panel import PanelScore
 from agentworldbench.stats.results import JudgeResults, Results
 from agentworldbench.store import Store, open_store
-from agentworldbench.texts import scrub
+from agentworldbench.texts import count_text, scrub
 
 BENCHMARK = "agentworldbench"
 
@@ -259,12 +259,12 @@ def _missing(source: Source) -> Iterator[str]:
         return
     count = sum(results.predictions.samples.values())
     open_predictions = sum(some.get(NOT_RUN, 0) for some in results.predictions.failures.values())
-    parts = [f"{open_predictions} of {count} predictions"] if open_predictions else []
+    parts = [f"{open_predictions:,} of {count_text(count, 'prediction')}"] if open_predictions else []
     for one in source.judges:
         waiting = sum(some["pending"].get(NOT_RUN, 0) for some in one.failures.values())
         if waiting:
             parts.append(
-                f"{waiting} of {count} verdicts by {source.names[one.judge.digest]} "
+                f"{waiting:,} of {count_text(count, 'verdict')} by {source.names[one.judge.digest]} "
                 f"(coverage {100 * one.micro.coverage:.1f} %)"
             )
     what = " and ".join(parts) or "some verdicts of a judge that is not exported"

@@ -35,7 +35,7 @@ from agentworldbench.run_record import JudgeRecord
 from agentworldbench.scoring.judge import strict_verdict
 from agentworldbench.store import Store, locked_store
 from agentworldbench.task import Task, load_tasks
-from agentworldbench.texts import digest, scrub, sha256_text
+from agentworldbench.texts import count_text, digest, scrub, sha256_text
 
 FOLDER: Final = "imported"
 ANSWERS: Final = "answers.jsonl"
@@ -189,7 +189,7 @@ def _keep_verdicts(
             odd[reason].append(line.line)
     store.forget_results()
     return [
-        f"{file.name}: {len(some_lines)} lines {why} (line {some(some_lines)})"
+        f"{file.name}: {count_text(len(some_lines), 'line')} {why} (line {some(some_lines)})"
         for why, some_lines in odd.items()
     ]
 

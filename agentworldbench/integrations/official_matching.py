@@ -19,7 +19,7 @@ from agentworldbench.dataset import Dataset, Row, lines_of, sample_id
 from agentworldbench.integrations.official_script import read_line
 from agentworldbench.records import Sample, SampleRef
 from agentworldbench.task import Task
-from agentworldbench.texts import digest
+from agentworldbench.texts import count_text, digest
 
 NO_SAMPLE: Final = "the data have no sample of that domain, id and turn"
 OTHER_TEXTS: Final = "the sample of that id and turn has other texts"
@@ -57,13 +57,13 @@ class Matching:
         """What the user is to know of it."""
         if self.shared:
             yield (
-                f"{name}: {self.shared} lines share domain, id and turn with others; told apart by their texts, or by "
+                f"{name}: {count_text(self.shared, 'line shares', 'lines share')} domain, id and turn with others; told apart by their texts, or by "
                 "their order where they have none"
             )
         for reason, lines in self.left.items():
-            yield f"{name}: {len(lines)} lines left out: {reason} (line {some(lines)})"
+            yield f"{name}: {count_text(len(lines), 'line')} left out: {reason} (line {some(lines)})"
         if self.without:
-            yield f"{name}: no line for {self.without} samples of the data; they count as not_in_replay"
+            yield f"{name}: no line for {count_text(self.without, 'sample')} of the data, counted as not_in_replay"
 
 
 def places_of(file: Path, tasks: dict[str, Task]) -> Iterator[Place]:

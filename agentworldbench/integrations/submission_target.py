@@ -16,6 +16,7 @@ from agentworldbench.integrations.every_eval_export import Submitter, export_eve
 from agentworldbench.integrations.export_source import Written
 from agentworldbench.integrations.lm_eval_export import export_lm_eval
 from agentworldbench.submission.pack import Prepared
+from agentworldbench.texts import count_text
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class ExportTarget:
         with tempfile.TemporaryDirectory(prefix="awb-submit-") as scratch:
             written = self._export(prepared, Path(scratch))
             sizes = {path.relative_to(scratch): path.stat().st_size for path in written.paths}
-        files = [f"  {path}: {size:,} bytes" for path, size in sizes.items()]
+        files = [f"  {path}: {count_text(size, 'byte')}" for path, size in sizes.items()]
         return [
             f"Goes to the folder {self.folder}, as files of {self.form} made from the above:",
             *files,

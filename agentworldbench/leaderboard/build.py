@@ -15,6 +15,7 @@ from typing import Any, Final
 from agentworldbench.leaderboard.entries import Entry, grouped, ranks
 from agentworldbench.leaderboard.tables import domains_of, kind_name, leaderboard_tables
 from agentworldbench.records import DIMENSIONS
+from agentworldbench.render.numbers import in_points
 from agentworldbench.render.table import csv_cell
 
 SCHEMA_FILE: Final = "entry.schema.json"
@@ -107,7 +108,7 @@ def dimension_means(entry: Entry) -> dict[str, float | None]:
 
 def _row(number: int, rank: int | None, entry: Entry, domains: Sequence[str]) -> list[object]:
     group, rules, origin = entry.group, entry.rules, entry.provenance
-    whole, dimensions = entry.overall_interval, dimension_means(entry)
+    whole, dimensions = in_points(entry.overall_interval), dimension_means(entry)
     row: list[object] = [number, kind_name(group), group.data, group.data_revision, group.data_sha256]
     row += [
         group.protocol,
@@ -120,7 +121,7 @@ def _row(number: int, rank: int | None, entry: Entry, domains: Sequence[str]) ->
     row += [rank, entry.model, entry.slug, entry.status, entry.policy, entry.parse]
     row += [entry.overall, whole and whole.low, whole and whole.high, entry.computed_overall]
     for domain in domains:
-        interval, coverage = entry.intervals.get(domain), entry.coverage or {}
+        interval, coverage = in_points(entry.intervals.get(domain)), entry.coverage or {}
         row += [
             entry.scores.get(domain),
             interval and interval.low,

@@ -33,7 +33,7 @@ from agentworldbench.resources import asset
 from agentworldbench.run_record import ContextPolicy, Grown, PanelRule
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import Reading
-from agentworldbench.texts import digest
+from agentworldbench.texts import count_text, digest
 from agentworldbench.yamlfile import json_lines
 
 RANK_COVERAGE: Final = 0.99
@@ -210,7 +210,7 @@ def _text(path: Path) -> str:
         if not stat.S_ISREG(found.st_mode):
             raise DataError(f"{path}: a link, folder or device; an entry is a plain file")
         if found.st_size > MOST_BYTES:
-            raise DataError(f"{path}: {found.st_size} bytes; an entry has at most {MOST_BYTES}")
+            raise DataError(f"{path}: {count_text(found.st_size, 'byte')}; an entry has at most {MOST_BYTES}")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise DataError(f"{path}: cannot be read ({problem})") from problem

@@ -22,7 +22,7 @@ from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.costs import together
 from agentworldbench.stats.intervals import Interval, Intervals
 from agentworldbench.stats.results import FromCache, JudgeResults, PanelResults, Reading, Results
-from agentworldbench.texts import digest
+from agentworldbench.texts import count_text, digest
 
 
 def measured_entries(results: Results, run: RunRecord | None = None, subset: bool = False) -> list[Entry]:
@@ -55,7 +55,9 @@ def selection_words(results: Results) -> str:
     }
     ways = [
         f"limit {selection.limit}" if selection.limit else "",
-        f"{selection.limit_trajectories} trajectories a domain" if selection.limit_trajectories else "",
+        f"{count_text(selection.limit_trajectories, 'trajectory', 'trajectories')} a domain"
+        if selection.limit_trajectories
+        else "",
         "named one by one" if selection.sample_id else "",
         f"shard {selection.shard}" if selection.shard else "",
     ]

@@ -18,7 +18,7 @@ from agentworldbench.leaderboard.page_data import entry_data, group_data, pooled
 from agentworldbench.leaderboard.tables import domains_of, group_notes, kind_name
 from agentworldbench.render.chart import Point, scatter
 from agentworldbench.render.names import domain_name, partial_domains
-from agentworldbench.render.numbers import score_cell
+from agentworldbench.render.numbers import in_points, score_cell
 from agentworldbench.render.sample import shown
 from agentworldbench.render.shell import embedded_json, page
 from agentworldbench.render.table import DASH, percent, points, share
@@ -107,7 +107,7 @@ def _section(number: int, group: Group, entries: list[Entry]) -> _Section:
 
 def _bounds(entry: Entry) -> tuple[float, float]:
     """Where the overall score may lie; where no interval is known, the score itself."""
-    whole = entry.overall_interval
+    whole = in_points(entry.overall_interval)
     if whole is None or whole.low is None or whole.high is None:
         return entry.overall, entry.overall
     return whole.low, whole.high
@@ -165,7 +165,7 @@ def _chart(entries: Sequence[Entry]) -> Any:
     """Score against what a thousand predictions cost; None where no entry has a cost above 0."""
     found = []
     for entry in entries:
-        cost, whole = entry.costs.usd_per_thousand if entry.costs else None, entry.overall_interval
+        cost, whole = entry.costs.usd_per_thousand if entry.costs else None, in_points(entry.overall_interval)
         if cost:
             bounds = (None, None) if whole is None else (whole.low, whole.high)
             found.append(Point(cost, entry.overall, *bounds, shown(entry.model), f"#model={entry.slug}"))

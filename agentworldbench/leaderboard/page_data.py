@@ -15,6 +15,7 @@ from agentworldbench.leaderboard.provenance import Costs
 from agentworldbench.leaderboard.tables import domains_of, kind_name, simulated_domains, why_unranked
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.names import domain_name, partial_domains
+from agentworldbench.render.numbers import Shown, in_points
 from agentworldbench.render.sample import shown
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval, Intervals
@@ -93,11 +94,11 @@ def entry_data(entry: Entry, group: int, rank: int | None, domains: Sequence[str
         "why": why_unranked(entry),
         "overall": _short(entry.overall),
         "computed": _short(entry.computed_overall) if entry.stated_overall is not None else None,
-        "interval": _bounds(entry.overall_interval),
+        "interval": _bounds(in_points(entry.overall_interval)),
         "policy": entry.policy,
         "parse": entry.parse,
         "scores": [_short(entry.scores.get(domain)) for domain in domains],
-        "intervals": [_bounds(entry.intervals.get(domain)) for domain in domains]
+        "intervals": [_bounds(in_points(entry.intervals.get(domain))) for domain in domains]
         if entry.intervals
         else None,
         "coverage": [_short(coverage.get(domain), 4) for domain in domains]
@@ -164,7 +165,8 @@ def _dimensions(reading: Reading, policy: str, domains: Sequence[str]) -> list[l
 
 
 def _half(interval: Interval | None) -> float | None:
-    return _short(interval.half, 1) if interval else None
+    shown = in_points(interval)
+    return _short(shown.half, 1) if shown else None
 
 
 def _counts(reading: Reading, domains: Sequence[str]) -> list[tuple[int, int, int] | None]:
@@ -192,7 +194,7 @@ def _rules(entry: Entry, domains: Sequence[str]) -> dict[str, Any] | None:
     if rules is None:
         return None
     return {
-        "overall": [_short(rules.overall), _bounds(rules.interval)],
+        "overall": [_short(rules.overall), _bounds(in_points(rules.interval))],
         "skill": [_short(rules.overall_skill, 3), _bounds(rules.skill_interval, 3)],
         "scores": [_short(rules.scores.get(domain)) for domain in domains],
         "skills": [_short(rules.skill.get(domain), 3) for domain in domains],
@@ -266,7 +268,7 @@ def _with(text: str, more: str | None) -> str:
     return f"{text} ({more})" if more else text
 
 
-def _bounds(interval: Interval | None, decimals: int = 2) -> list[float] | None:
+def _bounds(interval: Interval | Shown | None, decimals: int = 2) -> list[float] | None:
     if interval is None or interval.low is None or interval.high is None:
         return None
     return [round(interval.low, decimals), round(interval.high, decimals)]

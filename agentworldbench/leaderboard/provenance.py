@@ -14,7 +14,7 @@ from agentworldbench.records import Record
 from agentworldbench.run_record import Grown, JudgeRecord, PredictSection
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.results import FromCache
-from agentworldbench.texts import UTC_TIME
+from agentworldbench.texts import UTC_TIME, count_text
 
 HTTP_URL: Final = r"^https?://[^\s<>\"]+$"
 SHA256: Final = r"^[0-9a-f]{64}$"
@@ -70,7 +70,11 @@ class Verification(Grown):
     @property
     def words(self) -> str:
         """All of it on one line."""
-        audit = "no audit" if self.audit is None else f"an audit of {self.audit.judged} samples accepted"
+        audit = (
+            "no audit"
+            if self.audit is None
+            else f"an audit of {count_text(self.audit.judged, 'sample')} accepted"
+        )
         return f"{self.by}, {self.date[:10]}, awb {self.harness}, {audit}"
 
 

@@ -15,7 +15,7 @@ from agentworldbench.models.adapt import Adapted
 from agentworldbench.models.base import kept_reply, kept_text, one_line
 from agentworldbench.models.failures import failed
 from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Usage
-from agentworldbench.texts import scrub
+from agentworldbench.texts import count_text, scrub
 
 MOST_TOKENS: Final = 10**8
 """No usage counts so many tokens, whatever a server says: they would be priced, and spend what --max-cost allows."""
@@ -132,7 +132,11 @@ def malformed(
     cost_usd: float | None = None,
 ) -> CallFailure:
     """The failure that a reply makes which is no chat completion; it may have been paid all the same."""
-    made = f" ({usage.completion_tokens} tokens were made)" if usage and usage.completion_tokens else ""
+    made = (
+        f" ({count_text(usage.completion_tokens, 'token was', 'tokens were')} made)"
+        if usage and usage.completion_tokens
+        else ""
+    )
     failure = failed(
         FailureKind.MALFORMED_RESPONSE, message + made, usage=usage, reply=kept_reply(raw, secrets)
     )
@@ -141,8 +145,10 @@ def malformed(
 
 def _lost(usage: Usage, raw: str, secrets: tuple[str, ...], cost_usd: float | None) -> CallFailure:
     """The failure of a reply whose tokens arrive nowhere: neither as text nor as reasoning."""
+    made = usage.completion_tokens or 0
+    made = usage.completion_tokens or 0
     message = (
-        f"the reply has no text although {usage.completion_tokens} tokens were made; "
+        f"the reply has no text although {count_text(made, 'token was', 'tokens were')} made; "
         "is the server's reasoning parser right for this model?"
     )
     failure = failed(FailureKind.EMPTY, message, usage=usage, reply=kept_reply(raw, secrets))

@@ -33,6 +33,7 @@ from agentworldbench.models.generation import (
 )
 from agentworldbench.models.hf_rows import RowsEnd, processors, trimmed
 from agentworldbench.run_record import ModelFacts
+from agentworldbench.texts import count_text
 
 MOST_ROWS: Final = {"cuda": 64, "cpu": 4}
 """Largest batch with --batch-size auto, by device (4 for others): what is in hand is lost when a run is killed."""
@@ -134,7 +135,9 @@ class HfEngine:
         if rows is None:
             # Outside the handler: the exception's frames held the tensors.
             _free()
-            raise OutOfMemory(f"{len(jobs)} rows of up to {ended.start} prompt tokens")
+            raise OutOfMemory(
+                f"{count_text(len(jobs), 'row')} of up to {count_text(ended.start, 'prompt token')}"
+            )
         for index, (job, tokens) in enumerate(zip(jobs, rows, strict=True)):
             if not job.cancelled:
                 yield job, trimmed(tokens, job.room, ended.stopped.get(index), self._ends)

@@ -37,7 +37,7 @@ from agentworldbench.prices import FREE, Price
 from agentworldbench.records import CallFailure, Completion, FailureKind, Request, Thinking, Usage
 from agentworldbench.resources import expanded
 from agentworldbench.run_record import ModelFacts
-from agentworldbench.texts import digest, sha256_text
+from agentworldbench.texts import count_text, digest, sha256_text
 
 Scheme = Literal["hf", "vllm"]
 POOL: Final[Mapping[str, int]] = {"hf": 64, "vllm": 512}
@@ -172,7 +172,7 @@ class InProcessModel:
             return failed(FailureKind.BAD_REQUEST, one_line(str(problem)))
         left = (self.limits.context or self._loaded.context) - len(prompt.tokens)
         if left < 1:
-            message = f"{len(prompt.tokens)} prompt tokens fill a context of {self.limits.context}"
+            message = f"{count_text(len(prompt.tokens), 'prompt token fills', 'prompt tokens fill')} a context of {self.limits.context}"
             return failed(FailureKind.CONTEXT_OVERFLOW, message)
         job = Job(prompt.tokens, min(sampling.max_tokens or left, left), decoding, sampling.seed)
         try:

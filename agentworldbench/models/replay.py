@@ -30,7 +30,7 @@ from agentworldbench.records import (
 )
 from agentworldbench.resources import expanded
 from agentworldbench.store import open_store
-from agentworldbench.texts import scrub, sha256_file
+from agentworldbench.texts import count_text, scrub, sha256_file
 
 
 class ReplayModel(LocalAnswers):
@@ -77,7 +77,7 @@ class ReplayModel(LocalAnswers):
             line, first = min(lost)
             yield (
                 f"{self._source}:{line}: no sample {one_line(first, limit=80)!r} in this data; {len(lost)} of "
-                f"{len(self._places)} answers are to unknown samples and are left out"
+                f"{count_text(len(self._places), 'answer is', 'answers are')} to unknown samples and are left out"
             )
 
     async def generate(self, request: Request) -> Completion | CallFailure:

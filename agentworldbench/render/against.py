@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.numbers import interval_notes, score_cell
+from agentworldbench.render.numbers import DIFFERENCE, MOST, in_points, interval_notes, score_cell
 from agentworldbench.render.table import DASH, Table, percent, points
 from agentworldbench.stats.against import Against
 
@@ -43,13 +43,21 @@ def against_table(
             for (name, one), share in zip(named, shares, strict=True)
         ),
         left=("Domain",),
+        together=(("Run", "Published", "Difference"), ends),
         strong=(len(named) - 1,),
-        notes=(*notes, *_assumption(assumed), *interval_notes([(name, one.interval) for name, one in named])),
+        notes=(
+            *notes,
+            *_assumption(assumed),
+            *interval_notes([(name, in_points(one.interval)) for name, one in named]),
+        ),
     )
 
 
 def _ends(bounds: tuple[float, float] | None) -> str:
-    return DASH if bounds is None else f"{bounds[0]:+z.1f} to {bounds[1]:+z.1f}"
+    """The ends of a difference, cut at those of its scale; a dash where they hold the whole of it."""
+    if bounds is None or (bounds[0] <= DIFFERENCE and bounds[1] >= MOST):
+        return DASH
+    return f"{max(bounds[0], DIFFERENCE):+z.1f} to {min(bounds[1], MOST):+z.1f}"
 
 
 def _least(one: Against) -> str:

@@ -54,6 +54,11 @@ def by_domain_table(
         ),
         rows=tuple(rows),
         left=("Domain",),
+        together=(
+            ("Scored", "Coverage"),
+            (policy.capitalize(), other.capitalize()),
+            tuple(name.capitalize() for name in DIMENSIONS),
+        ),
         strong=(count,),
         notes=(*told, *notes),
     )

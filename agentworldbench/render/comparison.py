@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.numbers import interval_notes, score_cell
+from agentworldbench.render.numbers import DIFFERENCE, in_points, interval_notes, score_cell, width
 from agentworldbench.render.table import DASH, Table, percent, points
 from agentworldbench.stats.checks import Check
 from agentworldbench.stats.paired import POWER, Difference, Differences
 from agentworldbench.stats.ranking import TOLD
+from agentworldbench.texts import count_text
 
 FORCED: Final = "UNLIKE RUNS: no difference of the models"
 """What stands in the title of a comparison that was forced."""
@@ -56,6 +57,7 @@ def differences_table(
             for (name, row), one in zip(named, coverage, strict=True)
         ),
         left=("Domain",),
+        together=(("A", "B", "B − A"), ("p", "Holm")),
         strong=(len(named) - 2,),
         notes=(
             *notes,
@@ -64,7 +66,7 @@ def differences_table(
             "comparisons would tell from 0. Better: samples on which B scores more.",
             *_not_compared(named, dict(zip([name for name, _ in named], coverage, strict=True))),
             *_by_task_notes(named, tasks),
-            *interval_notes([(name, row.interval) for name, row in named]),
+            *interval_notes([(name, in_points(row.interval, least=DIFFERENCE)) for name, row in named]),
         ),
     )
 
@@ -85,7 +87,7 @@ def _not_compared(named: Sequence[tuple[str, Difference]], scored: Mapping[str, 
         samples, counts = scored[name]
         if row.difference is None and samples and 0 in counts:
             who = " and ".join(letter for letter, count in zip("AB", counts, strict=True) if not count)
-            yield f"{name}: not comparable, {who} has no score of any of its {samples} samples; so there is no macro difference."
+            yield f"{name}: not comparable, {who} has no score of any of {count_text(samples, 'sample')}; so there is no macro difference."
 
 
 def _by_task_notes(named: Sequence[tuple[str, Difference]], tasks: Sequence[Difference]) -> Iterator[str]:
@@ -109,7 +111,7 @@ def task_matters(row: Difference, by_task: Difference) -> bool:
 def task_words(by_task: Difference) -> str:
     """Its interval and corrected p."""
     tested = "" if by_task.p_holm is None else f" (Holm {p_cell(by_task.p_holm)})"
-    return f"{score_cell(by_task.difference, by_task.interval)}{tested}"
+    return f"{score_cell(by_task.difference, by_task.interval, least=DIFFERENCE)}{tested}"
 
 
 def regressions_table(
@@ -147,12 +149,12 @@ def _cells(row: Difference) -> tuple[str, ...]:
 
 def difference_cells(row: Difference) -> tuple[str, ...]:
     """Difference with sign and interval, p, corrected p, smallest detectable difference, better/same/worse."""
-    difference = score_cell(row.difference, row.interval)
+    difference = score_cell(row.difference, row.interval, least=DIFFERENCE)
     return (
         f"+{difference}" if row.difference is not None and row.difference > 0 else difference,
         p_cell(row.p),
         p_cell(row.p_holm),
-        points(row.detectable),
+        DASH if row.detectable is None else width(row.detectable),
         f"{row.better}/{row.equal}/{row.worse}",
     )
 

@@ -78,6 +78,7 @@ def rates_table(one: JudgeConflicts) -> Table:
         columns=("Domain", "Compared", "Judge kinder", "Judge stricter", "Share", "95 % interval"),
         rows=tuple(rows),
         left=("Domain",),
+        together=(("Judge kinder", "Judge stricter"), ("Share", "95 % interval")),
         strong=(len(rows) - 1,),
         notes=(definition(), f"Samples with a factuality: {one.judged}."),
     )

@@ -15,6 +15,7 @@ from agentworldbench.render.names import domain_name
 from agentworldbench.render.table import DASH, Table
 from agentworldbench.stats.costs import Amount, Spending
 from agentworldbench.stats.results import Results
+from agentworldbench.texts import count_text
 
 SPENT_COLUMNS = (
     "Domain", "Records", "Prompt", "Cached", "Completion", "Reasoning", "USD", "Saved USD", "Unknown",
@@ -57,12 +58,13 @@ def _spent_table(name: str, spent: Spending, domains: Mapping[str, Spending], or
         notes.append("Saved: what the provider's prompt cache saved against the price of fresh prompts.")
     if spent.unknown:
         notes.append(
-            f"{spent.unknown} records have a part whose cost is unknown (no price, or a request that ended without "
+            f"{count_text(spent.unknown, 'record has', 'records have')} a part whose cost is unknown (no price, or a request that ended without "
             "an answer); --price MODEL=IN,OUT[,CACHED] prices counted tokens."
         )
     return Table(
         title=f"Cost of {name}",
         columns=SPENT_COLUMNS,
+        together=(("Prompt", "Cached"), ("Completion", "Reasoning"), ("USD", "Saved USD", "Unknown")),
         rows=tuple(rows),
         left=("Domain",),
         strong=(len(rows) - 1,),
@@ -87,6 +89,7 @@ def estimate_table(title: str, domains: Mapping[str, Amount], total: Amount, not
     return Table(
         title=title,
         columns=ESTIMATE_COLUMNS,
+        together=(("Prompt", "Cacheable", "Fresh"), ("Output low", "Output high"), ("USD low", "USD high")),
         rows=(*rows, _amount_row("All", total)),
         left=("Domain",),
         strong=(len(rows),),

@@ -31,8 +31,19 @@ TEXT, SOFT, LINE, STRONG_LINE, CARD = (
     f"var(--{name})" for name in ("text", "soft", "line", "strong-line", "card")
 )
 COLOURS: Final = tuple(f"var(--s{number})" for number in range(4))
-SHAPES: Final = ("circle", "diamond", "square", "triangle-up")
-"""A form for each colour, so that no one has to tell colours apart."""
+SHAPES: Final = (
+    "circle",
+    "diamond",
+    "square",
+    "triangle-up",
+    "cross",
+    "triangle-down",
+    "M-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0L-1,-.6Z",
+    "triangle-right",
+    "M0,-1.2L.3,-.4L1.1,-.4L.5,.1L.7,1L0,.5L-.7,1L-.5,.1L-1.1,-.4L-.3,-.4Z",
+    "triangle-left",
+)
+"""A form for each series, so that no one has to tell colours apart; where there are more than colours, these begin anew."""
 
 _ELEMENTS: Final = {"g", "path", "line", "rect", "text", "tspan"}
 _PLACES: Final = {"d", "transform", "x", "y", "x2", "y2", "dy", "width", "height"}
@@ -64,13 +75,14 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot: `name` is that of its files; `narrow` is for a telephone."""
+    """A plot: `name` is that of its files; `narrow` is for a telephone; `foot` stands in the drawing itself."""
 
     name: str
     title: str
     note: str
     wide: Drawing
     narrow: Drawing
+    foot: str = ""
 
     def markup(self) -> Markup:
         """Both drawings as elements of a page, whose style sheet shows the one that there is room for."""
@@ -85,17 +97,17 @@ class Plot:
     @property
     def said(self) -> str:
         """For those who do not see it."""
-        return f"{self.title}. {self.note}"
+        return " ".join(filter(None, (f"{self.title}. {self.note}", self.foot)))
 
 
-def plot(name: str, title: str, note: str, chart: Callable[[int], Specification]) -> Plot:
-    """Draw what `chart` makes for a width."""
+def plot(name: str, title: str, note: str, chart: Callable[[int], Specification], foot: str = "") -> Plot:
+    """Draw what `chart` makes for a width; `foot` is a sentence that it draws and that who sees nothing is told."""
     from altair.utils.schemapi import debug_mode
 
     # Altair would check each piece of a chart against a schema, which takes twice as long as the drawing.
     with debug_mode(False):
         wide, narrow = chart(WIDE), chart(NARROW)
-    return Plot(name, shown(title), shown(note), drawing(wide), drawing(narrow))
+    return Plot(name, shown(title), shown(note), drawing(wide), drawing(narrow), shown(foot))
 
 
 def drawing(chart: Specification) -> Drawing:

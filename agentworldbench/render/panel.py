@@ -17,6 +17,7 @@ from agentworldbench.render.table import Table
 from agentworldbench.stats.agreement import Agreement, Measure, Reason
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import JudgesAgreement, PanelResults, Results
+from agentworldbench.texts import count_text
 
 _MEASURES: Final = {"alpha": "Alpha", "kappa_quadratic": "Kappa", "exact": "Exact", "within_one": "Within 1"}
 _REASONS: Final[Mapping[Reason, str]] = {
@@ -94,6 +95,7 @@ def agreement_table(results: Results) -> Table | None:
         columns=("Verdicts", "Shared", *_MEASURES.values()),
         rows=tuple(rows),
         left=("Verdicts",),
+        together=(("Alpha", "Kappa"), ("Exact", "Within 1")),
         strong=(0,),
         notes=(
             *_who(results),
@@ -141,4 +143,4 @@ def _undefined(missing: Mapping[tuple[str, Reason], list[str]], count: int) -> I
 
 def _left_out(one: Agreement) -> Iterator[str]:
     if one.alone or one.failed:
-        yield f"First row: {one.alone} predictions with a single valid verdict are left out; {one.failed} verdicts failed."
+        yield f"First row: {count_text(one.alone, 'prediction')} with a single valid verdict left out; {count_text(one.failed, 'verdict')} failed."

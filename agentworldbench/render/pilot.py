@@ -12,6 +12,7 @@ from typing import Final
 
 from agentworldbench.prices import dollars
 from agentworldbench.render.names import domain_name
+from agentworldbench.render.numbers import MOST, width
 from agentworldbench.render.table import DASH, Table
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.macro_variance import MacroPart, MacroVariance
@@ -115,6 +116,7 @@ def mixes_table(
         ),
         rows=tuple(rows),
         left=("Mix", "Mark"),
+        together=(("± population", "± re-run"),),
         strong=() if cheapest is None else (cheapest,),
         notes=tuple(notes),
     )
@@ -129,10 +131,12 @@ def half_cell(half: Half | None) -> str:
     """A half width in points: a number, its bounds, or a dash."""
     if half is None:
         return DASH
-    low, high = f"{half.low:.2f}", f"{half.high:.2f}"
+    low, high = width(half.low), width(half.high)
     if low == high:
         return high
-    return f"{low} to {high}" if half.low else f"≤ {high}"
+    if not half.low:
+        return DASH if half.high > MOST else f"≤ {high}"
+    return f"{low} to {high}"
 
 
 def _range(low: float | None, high: float | None) -> str:

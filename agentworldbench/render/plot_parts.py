@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import gettempdir
+from textwrap import wrap
 from typing import Any, Final
 
-from agentworldbench.render.drawing import COLOURS, SHAPES, STRONG_LINE, TEXT, Specification
+from agentworldbench.render.drawing import COLOURS, SHAPES, SOFT, STRONG_LINE, TEXT, Specification
 from agentworldbench.render.sample import shown
 
 Values = list[dict[str, Any]]
@@ -76,6 +77,22 @@ def framed(
         "params": [{"name": name, "value": _labels(some)} for name, some in names.items()],
         "datasets": data,
     }
+
+
+def footed(chart: Specification, foot: str) -> Specification:
+    """A chart with a sentence below it, in as many lines as it needs."""
+    if not foot:
+        return chart
+    lines = wrap(shown(foot), int(chart["width"] / _CHARACTER))
+    looks = {
+        "orient": "bottom",
+        "anchor": "start",
+        "offset": 10,
+        "color": SOFT,
+        "fontSize": 11,
+        "fontWeight": "normal",
+    }
+    return chart | {"title": {"text": lines, **looks}}
 
 
 def _labels(names: Sequence[str] | Sequence[list[str]]) -> list[Any]:
@@ -159,7 +176,7 @@ def colour(names: Sequence[str], symbol: str | None = "", **legend: Any) -> Any:
     """The colour of a series; `symbol` is that of the legend, empty for that of the marks, None for no legend."""
     import altair as alt
 
-    scale = numbered(names, range=COLOURS[: len(names)])
+    scale = numbered(names, range=[COLOURS[place % len(COLOURS)] for place in range(len(names))])
     return alt.Color("series:O", scale=scale, legend=_legend(symbol, **legend))
 
 

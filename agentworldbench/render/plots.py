@@ -8,8 +8,7 @@ mark tells its numbers, and each series has a form beside its colour.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from agentworldbench.render.drawing import (
     CARD,
@@ -25,6 +24,7 @@ from agentworldbench.render.plot_parts import (
     Values,
     chart_of,
     colour,
+    footed,
     framed,
     hundred,
     line_above_last,
@@ -37,42 +37,24 @@ from agentworldbench.render.plot_parts import (
     upwards_axis,
     with_whiskers,
 )
+from agentworldbench.render.plot_values import Series
 from agentworldbench.render.sample import shown
 
-
-@dataclass(frozen=True)
-class Value:
-    """A number with the ends of its interval, where it has one, and on how many samples it rests."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    samples: int | None = None
-
-    @property
-    def said(self) -> str:
-        """As a mark tells it."""
-        interval = "" if self.low is None or self.high is None else f", {self.low:z.1f} to {self.high:z.1f}"
-        return f"{self.value:.1f}{interval}" + ("" if self.samples is None else f", {self.samples} samples")
+_AIRY: Final = 4
+"""Marks in a row up to which they stand far apart."""
 
 
-@dataclass(frozen=True)
-class Series:
-    """What one colour stands for; None where it has no number."""
-
-    name: str
-    values: tuple[Value | None, ...]
-
-
-def intervals(name: str, title: str, note: str, rows: Sequence[str], series: Sequence[Series]) -> Plot:
-    """A row for each name, in it a mark with its interval for each series, and the number; from 0 to 100.
+def intervals(
+    name: str, title: str, note: str, rows: Sequence[str], series: Sequence[Series], foot: str = ""
+) -> Plot:
+    """A row for each name, in it a mark with its interval for each series, and the number; from 0 to 100; below it `foot`.
 
     The last of several rows stands apart: it is what the others come to.
     """
     import altair as alt
 
     marks, names = list(_marks(rows, series)), [one.name for one in series]
-    step = 13 * len(series) + 13
+    step = (13 if len(series) <= _AIRY else 12) * len(series) + 13
 
     def chart(width: int) -> Specification:
         base = chart_of("marks").encode(
@@ -89,9 +71,9 @@ def intervals(name: str, title: str, note: str, rows: Sequence[str], series: Seq
             ),
         ]
         data = {"marks": marks, "line": line_data(rows)}
-        return framed(layers, width, step * len(rows), data, rows=rows, series=names)
+        return footed(framed(layers, width, step * len(rows), data, rows=rows, series=names), foot)
 
-    return plot(name, title, note, chart)
+    return plot(name, title, note, chart, foot)
 
 
 def grid(

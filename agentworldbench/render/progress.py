@@ -21,6 +21,7 @@ from agentworldbench.records import Usage
 from agentworldbench.render.encoding import in_encoding
 from agentworldbench.render.names import domain_name
 from agentworldbench.render.table import printable, wrapped
+from agentworldbench.texts import count_text
 
 WIDEST: Final = 79
 LABEL: Final = 13
@@ -40,7 +41,10 @@ class Room(NamedTuple):
 def opening(progress: Progress) -> str:
     """What this session is about to ask, and what it takes from earlier ones."""
     predictions, verdicts = progress.due
-    lines = [*progress.notices, f"Asking for {predictions} predictions and {verdicts} verdicts."]
+    lines = [
+        *progress.notices,
+        f"Asking for {count_text(predictions, 'prediction')} and {count_text(verdicts, 'verdict')}.",
+    ]
     if not predictions and not verdicts:
         lines[-1] = "Nothing to ask: every prediction and verdict of this run is already stored."
     return "\n".join(lines)

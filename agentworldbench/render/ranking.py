@@ -12,7 +12,7 @@ from string import ascii_uppercase
 
 from agentworldbench.render.comparison import difference_cells, task_matters, task_words
 from agentworldbench.render.names import domain_name
-from agentworldbench.render.numbers import interval_notes, score_cell
+from agentworldbench.render.numbers import DIFFERENCE, Named, in_points, interval_notes, score_cell
 from agentworldbench.render.table import DASH, Table, percent
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.paired import POWER, Difference
@@ -51,11 +51,12 @@ def letter(run: int) -> str:
 def ranking_table(title: str, rows: Sequence[RankedRow], notes: Sequence[str]) -> Table:
     """The runs, best first, with coverage beside every mean."""
     domains = list(dict.fromkeys(domain for row in rows for domain in row.domains))
-    shown: list[tuple[str, Interval | None]] = []
+    shown: list[Named] = []
     cells = []
     for row in rows:
         shown += [
-            (letter(row.run), one) for one in (row.overall[1], *(cell[1] for cell in row.domains.values()))
+            (letter(row.run), in_points(one))
+            for one in (row.overall[1], *(cell[1] for cell in row.domains.values()))
         ]
         cells.append(
             (
@@ -72,6 +73,7 @@ def ranking_table(title: str, rows: Sequence[RankedRow], notes: Sequence[str]) -
         columns=("Run", "Rank", "Model", "Overall", "Coverage", *map(domain_name, domains)),
         rows=tuple(cells),
         left=("Run", "Model"),
+        together=(("Overall", "Coverage"),),
         notes=(
             *notes,
             "Overall: macro, the plain mean of the domains. Coverage (scored / all): of the domain that has the least; where "
@@ -103,11 +105,14 @@ def pairs_table(title: str, pairs: Sequence[PairRow], order: Sequence[int]) -> T
         columns=("Pair", "Difference", "p", "Holm", "Detectable", "Better/same/worse"),
         rows=tuple((name, *difference_cells(one.difference)) for name, one in rows),
         left=("Pair",),
+        together=(("p", "Holm"),),
         notes=(
             "Macro differences, 0-100. p: by flipping signs of whole trajectories; Holm: corrected for all pairs, the "
             f"number to go by. Detectable: the difference that {100 * POWER:.0f} % of such comparisons would tell from 0.",
             *([f"With all episodes of one task as one cluster: {'; '.join(by_task)}."] if by_task else []),
-            *interval_notes([(name, one.difference.interval) for name, one in rows]),
+            *interval_notes(
+                [(name, in_points(one.difference.interval, least=DIFFERENCE)) for name, one in rows]
+            ),
         ),
     )
 

@@ -18,7 +18,7 @@ from agentworldbench.render.rules import rule_table
 from agentworldbench.render.scores import scores_table
 from agentworldbench.render.table import DASH, Table, percent, points
 from agentworldbench.stats.results import JudgeResults, Results
-from agentworldbench.texts import digest
+from agentworldbench.texts import count_text, digest
 
 
 def run_tables(results: Results) -> list[Table]:
@@ -79,13 +79,20 @@ def readings_table(results: Results, judge: JudgeResults) -> Table:
         ),
         rows=tuple(rows),
         left=("Reading",),
+        together=(("Scored", "Coverage"), ("Macro exclude", "Macro floor"), ("Micro exclude", "Micro floor")),
         strong=(0 if judge.judge.parse == "official" else 1,),
         notes=(
-            f"{judge.differing} samples are not scored alike; `awb score RUN --explain` lists them. "
+            f"{_differing(judge.differing)} "
             f"Protocol {judge.judge.protocol} is headed by the {judge.judge.parse} reading, macro, "
             f"{PROTOCOLS[judge.judge.protocol].policy}.",
         ),
     )
+
+
+def _differing(count: int) -> str:
+    if not count:
+        return "All samples are scored alike."
+    return f"{count_text(count, 'sample is', 'samples are')} not scored alike; `awb score RUN --explain` lists them."
 
 
 def failure_table(results: Results) -> Table | None:

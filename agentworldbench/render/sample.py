@@ -19,6 +19,7 @@ from agentworldbench.provenance import Origin
 from agentworldbench.records import Sample
 from agentworldbench.render.decoded import decoded
 from agentworldbench.task import Task
+from agentworldbench.texts import count_text
 
 FOLDED: Final = 5
 """Lines shown of a long text where it is folded."""
@@ -43,7 +44,9 @@ def _lines(sample: Sample, task: Task, origin: Origin | None, full: bool, width:
     made = f" · {origin.kind}, recorded {origin.recorded}" if origin else ""
     yield f"━━ {shown(sample.id)} · turn {ref.turn_idx} of {ref.total_turns} · trajectory {ref.cluster[:8]}{made}"
     if sample.system:
-        yield from _part(f"System prompt, {len(sample.system):,} characters", sample.system, most, width)
+        yield from _part(
+            f"System prompt, {count_text(len(sample.system), 'character')}", sample.system, most, width
+        )
     first, *_ = sample.prompts if len(sample.prompts) > 1 else (sample.action,)
     yield from _part("Task", _instruction(first, task), None, width)
     for number, (prompt, response) in enumerate(
@@ -56,7 +59,9 @@ def _lines(sample: Sample, task: Task, origin: Origin | None, full: bool, width:
         yield from _observation("Screen before", before, most)
     yield from _part(f"Turn {ref.turn_idx}: action, whose observation is to be predicted", action_text(sample.action, task), None)  # fmt: skip
     reference = reference_observation(sample, task)
-    yield from _observation(f"Turn {ref.turn_idx}: what came, {len(reference):,} characters", reference, None)
+    yield from _observation(
+        f"Turn {ref.turn_idx}: what came, {count_text(len(reference), 'character')}", reference, None
+    )
 
 
 def unfenced(action: str) -> str:
@@ -91,7 +96,7 @@ def _part(heading: str, text: str, most: int | None, width: int | None = None) -
         whole = shown(line) if most is None else _cut(shown(line))
         yield from (INDENT + piece for piece in _wrapped(whole, width))
     if left := len(lines) - len(kept):
-        yield f"{INDENT}… {left} more lines (--full shows them)"
+        yield f"{INDENT}… {count_text(left, 'more line')} (--full shows all)"
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:
@@ -113,7 +118,7 @@ def _wrapped(line: str, width: int | None) -> list[str]:
 
 def _cut(line: str) -> str:
     left = len(line) - LONGEST
-    return line if left <= 0 else f"{line[:LONGEST]}… ({left} more characters)"
+    return line if left <= 0 else f"{line[:LONGEST]}… ({count_text(left, 'more character')})"
 
 
 def shown(line: str, kept: str = "\t") -> str:

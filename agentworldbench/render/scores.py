@@ -9,7 +9,7 @@ from __future__ import annotations
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.render.checks import check_notes
 from agentworldbench.render.names import domain_name, letters, scope
-from agentworldbench.render.numbers import interval_notes, score_cell, skill_cell
+from agentworldbench.render.numbers import Named, in_points, interval_notes, score_cell, skill_cell
 from agentworldbench.render.table import DASH, Table, points
 from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.intervals import Interval, Intervals
@@ -17,9 +17,10 @@ from agentworldbench.stats.results import MetricMean, Reading, Results, Scores, 
 from agentworldbench.stats.skill import ROOM
 
 _AVERAGES = ("Overall, macro", "Overall, micro")
+_PANEL = ("By panel", "Panel")
 _Column = dict[str, str]
 """A cell for each row, by the row's name."""
-_Shown = list[tuple[str, Interval | None]]
+_Shown = list[Named]
 """Every interval of the table, with the name of its row."""
 
 
@@ -27,19 +28,27 @@ def scores_table(results: Results) -> Table:
     """Headline of each judge, rule score (both 0-100) and skill, by domain and on average."""
     shown: _Shown = []
     columns: dict[str, _Column] = {}
+    together: list[tuple[str, ...]] = []
     notes = []
     for letter, judge in zip(judge_letters(len(results.judges)), results.judges, strict=True):
         policy = PROTOCOLS[judge.judge.protocol].policy
-        columns |= _reading_columns(judge.headline, policy, (f"Judged{letter}", f"Judge{letter}"), shown)
+        names = (f"Judged{letter}", f"Judge{letter}")
+        columns |= _reading_columns(judge.headline, policy, names, shown)
+        together.append(names)
         name, protocol = results.judge_names[judge.judge.digest], judge.judge.protocol
         notes.append(
             f"Judge{letter}: {name}, protocol {protocol}, 0-100, headline macro, {PROTOCOLS[protocol].policy}."
         )
     if panel := results.panel:
         policy = PROTOCOLS[panel.protocol].policy
-        columns |= _reading_columns(panel.reading, policy, ("By panel", "Panel"), shown)
+        columns |= _reading_columns(panel.reading, policy, _PANEL, shown)
+        together.append(_PANEL)
         notes.append(f"Panel: {panel.rule}, protocol {panel.protocol}, 0-100, headline macro, {policy}.")
-    columns |= _rule_columns(results, shown)
+    rules = _rule_columns(results, shown)
+    columns |= rules
+    # Beside one judge copying alone follows where there is no room; beside several the rules have a block of their own.
+    beside_several = len(together) > 1
+    together.append(tuple(rules) if beside_several else ("Scored", "Rule score"))
     notes.append(
         f"Rule score: 0-100 by rules alone ({results.policy}), never part of a judge's score; the reference "
         "observation scores 100, Copy-last is what copying the observation before scores. Skill: 0 is copying, 1 the "
@@ -52,7 +61,8 @@ def scores_table(results: Results) -> Table:
         rows=tuple((row, *(column.get(row, DASH) for column in columns.values())) for row in rows),
         left=("Domain",),
         strong=(len(rows) - 2,),
-        lead=2 + list(columns).index("Skill"),
+        lead=1 + list(columns).index("Scored" if beside_several else "Copy-last"),
+        together=tuple(together),
         notes=(
             *notes,
             *_skill_notes(results),
@@ -84,7 +94,7 @@ def _reading_columns(
     judged, scores = _Column(), _Column()
     for row, block, total, intervals in totals:
         interval = getattr(intervals, policy)
-        shown.append((row, interval))
+        shown.append((row, in_points(interval)))
         judged[row] = f"{block.scored}/{block.samples}"
         scores[row] = score_cell(total, interval)
     return {names[0]: judged, names[1]: scores}
@@ -95,7 +105,7 @@ def _rule_columns(results: Results, shown: _Shown) -> dict[str, _Column]:
     scored, scores, skills, copied = _Column(), _Column(), _Column(), _Column()
     for row, score, intervals, skill in _rule_rows(results):
         interval = getattr(intervals, policy)
-        shown.append((row, interval))
+        shown.append((row, in_points(interval, 100)))
         scored[row] = f"{score.scored}/{score.n}"
         scores[row] = score_cell(getattr(score, policy), interval, scale=100)
         if skill is not None:
@@ -142,9 +152,12 @@ def _rerun_notes(results: Results) -> tuple[str, ...]:
 
 
 def _half(interval: Interval | None, scale: float) -> str:
-    if interval is not None and "no_spread" in interval.flags:
+    shown = in_points(interval, scale)
+    if shown is not None and "no_spread" in shown.flags:
         return f"{DASH} (every epoch scored alike)"
-    return DASH if interval is None or interval.half is None else points(scale * interval.half)
+    if shown is not None and "whole_scale" in shown.flags:
+        return f"{DASH} (as wide as the scale)"
+    return DASH if shown is None or shown.half is None else points(shown.half)
 
 
 def _skill_notes(results: Results) -> tuple[str, ...]:

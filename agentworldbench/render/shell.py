@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentworldbench.render.sample import shown
+from agentworldbench.texts import count_text
 from agentworldbench.version import __version__
 
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ def _environment(folder: Path) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["shown"] = shown
+    environment.filters["count_text"] = count_text
+    environment.filters["count_text"] = count_text
     return environment
 
 

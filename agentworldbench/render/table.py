@@ -31,7 +31,8 @@ FOLDED_WIDTH = 24
 class Table:
     """`left` names the columns that are not numbers, the first of them identifies a row; `fold`
     those that may be wrapped; `strong` the indices of summary rows, `commands` lines to be copied, never wrapped;
-    `lead` counts the columns that stand in the first block wherever they fit."""
+    `lead` counts the columns that stand in the first block wherever they fit; `together` names columns that follow
+    each other and stand in one block wherever one is wide enough for them."""
 
     title: str
     columns: tuple[str, ...]
@@ -42,6 +43,7 @@ class Table:
     fold: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     lead: int = 0
+    together: tuple[tuple[str, ...], ...] = ()
 
     def to_text(self, width: int = 100, colour: bool = False, encoding: str | None = None) -> str:
         """Aligned text, at most `width` columns wide, in characters that `encoding` has (None: all).
@@ -68,6 +70,7 @@ class Table:
             fold=told(self.fold),
             commands=told(self.commands),
             lead=self.lead,
+            together=tuple(map(told, self.together)),
         )
 
     def _text(self, width: int, colour: bool) -> str:
@@ -94,9 +97,10 @@ class Table:
         """Column indices of each block: as few blocks as fit, and of these the most even, so that columns that
         belong together are not torn apart for a last one."""
         needed = self._needed()
-        blocks = self._filled(needed, width)
+        groups = self._groups(needed, width)
+        blocks = self._filled(groups, needed, width)
         for narrower in range(width - 1, 0, -1):
-            more_even = self._filled(needed, narrower)
+            more_even = self._filled(groups, needed, narrower)
             if len(more_even) > len(blocks) or len(more_even[0]) < min(self.lead, len(blocks[0])):
                 break
             blocks = more_even
@@ -112,18 +116,41 @@ class Table:
             needed.append(min(natural, FOLDED_WIDTH) if name in self.fold else natural)
         return needed
 
-    def _filled(self, needed: list[int], width: int) -> list[list[int]]:
-        """Blocks of which each takes as many columns as fit into `width`, the row's name first."""
-        key = self.columns.index(self.left[0]) if self.left else 0
+    def _filled(self, groups: list[list[int]], needed: list[int], width: int) -> list[list[int]]:
+        """Blocks of which each takes as many groups of columns as fit into `width`, the row's name first."""
         blocks: list[list[int]] = [[]]
         used = 0
-        for index, need in enumerate(needed):
-            if blocks[-1] and used + need + GAP > width and blocks[-1] != [key]:
-                blocks.append([] if index == key else [key])
-                used = 0 if index == key else needed[key]
-            blocks[-1].append(index)
-            used += need + (GAP if len(blocks[-1]) > 1 else 0)
+        for group in groups:
+            need = sum(needed[index] for index in group) + GAP * (len(group) - 1)
+            if blocks[-1] and used + need + GAP > width and blocks[-1] != [self._key]:
+                begun = [] if self._key in group else [self._key]
+                blocks.append(begun)
+                used = sum(needed[index] for index in begun)
+            used += need + (GAP if blocks[-1] else 0)
+            blocks[-1] += group
         return blocks
+
+    def _groups(self, needed: list[int], width: int) -> list[list[int]]:
+        """The columns in their order, those that belong together as one group; of a group that no block has room for
+        each column by itself."""
+        group_of = {name: number for number, names in enumerate(self.together) for name in names}
+        groups: list[list[int]] = []
+        for index, name in enumerate(self.columns):
+            before = group_of.get(self.columns[index - 1]) if index else None
+            if before is not None and before == group_of.get(name):
+                groups[-1].append(index)
+            else:
+                groups.append([index])
+        fitting: list[list[int]] = []
+        for group in groups:
+            taken = sum(needed[index] + GAP for index in {self._key, *group}) - GAP
+            fitting += [group] if taken <= width else [[index] for index in group]
+        return fitting
+
+    @property
+    def _key(self) -> int:
+        """The column that names a row."""
+        return self.columns.index(self.left[0]) if self.left else 0
 
     def _block(self, columns: list[int]) -> Any:
         from rich import box

@@ -209,7 +209,7 @@ class RunLine:
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs that may stand side by side: by one judge or panel, or by rules. `left_out`: more than a plot can tell apart.
+    """Runs that may stand side by side: by one judge or panel, or by rules. `notes` are about their intervals.
 
     `apart` says what keeps them from an earlier table, `ranks` are the tables of ranks and of every two, `unranked` says why
     there are none."""
@@ -220,7 +220,7 @@ class RunGroup:
     domains: tuple[str, ...]
     lines: tuple[RunLine, ...]
     plot: Plot | None
-    left_out: int
+    notes: tuple[str, ...]
     apart: str | None
     ranks: tuple[Table, ...]
     unranked: str | None

@@ -16,18 +16,10 @@ from typing import Final
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.records import DIMENSIONS
 from agentworldbench.render.names import domain_name
+from agentworldbench.render.numbers import in_points
 from agentworldbench.render.plot_parts import load_altair
-from agentworldbench.render.plots import (
-    Plot,
-    Series,
-    Value,
-    bubbles,
-    distribution,
-    grid,
-    intervals,
-    stacked,
-    trend,
-)
+from agentworldbench.render.plot_values import Series, Value, with_ends, without_bars
+from agentworldbench.render.plots import Plot, bubbles, distribution, grid, intervals, stacked, trend
 from agentworldbench.render.scores import judge_letters
 from agentworldbench.report.contents import Line
 from agentworldbench.report.gather import Opened
@@ -116,6 +108,7 @@ def _domains(opened: Opened) -> Plot:
     if len(results.judges) > 1:
         names = zip(letters[:_JUDGES], opened.judge_names, strict=False)
         note += " " + ", ".join(f"Judge{letter}: {name}" for letter, name in names) + "."
+    note += without_bars(series)
     return intervals(
         "domains", "Scores by domain", note, [*map(domain_name, domains), "Overall, macro"], series
     )
@@ -123,11 +116,7 @@ def _domains(opened: Opened) -> Plot:
 
 def _value(value: float | None, of: Intervals, policy: str, scale: float = 1) -> Value | None:
     interval: Interval | None = getattr(of, policy)
-    if value is None:
-        return None
-    if interval is None or interval.low is None or interval.high is None:
-        return Value(value * scale)
-    return Value(value * scale, interval.low * scale, interval.high * scale)
+    return None if value is None else with_ends(value * scale, in_points(interval, scale))
 
 
 def _profile(opened: Opened, at: int, judge: JudgeResults) -> Plot:
@@ -190,6 +179,7 @@ def _trend(
         for label, of in series
     ]
     note += " Scored predictions of all domains together, bars are 95 % intervals; domains differ in depth and length."
+    note += without_bars(made)
     return trend(name, title, note, across, [label for label, _ in bins], made)
 
 
@@ -199,9 +189,7 @@ def _mean(of: Callable[[Line], float | None], lines: Sequence[Line]) -> Value | 
     if not known:
         return None
     mean = fmean(score for _, score in known)
-    interval = clustered(mean, known)
-    bounds = (None, None) if interval is None else (interval.low, interval.high)
-    return Value(mean, *bounds, samples=len(known))
+    return with_ends(mean, in_points(clustered(mean, known)), len(known))
 
 
 def _place(score: float) -> int:

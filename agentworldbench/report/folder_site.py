@@ -25,12 +25,18 @@ KEPT: Final = 4
 
 
 class FolderSite:
-    """The pages of runs; `folder` is what the list calls the place that they lie in."""
+    """The pages of runs; `folder` is what the list calls the place that they lie in, `out` tells the links in it that
+    are not followed."""
 
     def __init__(
-        self, find: Callable[[], Iterable[Path]], folder: Path, data: str | None, allow_code: bool
+        self,
+        find: Callable[[], Iterable[Path]],
+        folder: Path,
+        data: str | None,
+        allow_code: bool,
+        out: Callable[[], Iterable[Path]] = tuple,
     ) -> None:
-        self._find, self._folder = find, folder
+        self._find, self._folder, self._out = find, folder, out
         self._data, self._allow_code = data, allow_code
         self._site = served_site()
         self._lock = threading.Lock()
@@ -87,7 +93,7 @@ class FolderSite:
             live=None,
             folder=str(self._folder),
             moment=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
-            table=runs_table(lines, self._folder),
+            table=runs_table(lines, self._folder, self._out()),
             links=[names[line.path] for line in read],
             states=[_state(line) for line in read],
         )

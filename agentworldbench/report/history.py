@@ -16,6 +16,7 @@ from agentworldbench.render.shell import script_json
 from agentworldbench.report.contents import HistoryView
 from agentworldbench.report.names import trajectory_name
 from agentworldbench.task import Task
+from agentworldbench.texts import count_text
 
 MOST: Final = 200_000
 """Characters of one text of a turn that the file holds."""
@@ -64,7 +65,7 @@ def _observed(response: str, task: Task) -> str:
 
 def _cut(text: str) -> str:
     left = len(text) - MOST
-    return visible(text[:MOST]) + (f"\n… {left:,} more characters" if left > 0 else "")
+    return visible(text[:MOST]) + (f"\n… {count_text(left, 'more character')}" if left > 0 else "")
 
 
 def assigned(name: str, value: Any) -> str:

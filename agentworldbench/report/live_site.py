@@ -28,6 +28,7 @@ from agentworldbench.report.progress import Shown, domain_names, shown_activity,
 from agentworldbench.report.snapshot import REPLACED
 from agentworldbench.report.wholes import TEXTS
 from agentworldbench.resources import asset
+from agentworldbench.texts import count_text
 
 PATIENCE: Final = 0.7
 """Seconds that a first page waits for numbers and plots before it comes without them."""
@@ -95,7 +96,11 @@ def _offer(scored: int | None, plots_alone: bool) -> str:
     """What a first page that shows other numbers is told; None: there are none any more, or not yet."""
     if scored is None:
         return "The files of this run were exchanged: the scores here are not theirs."
-    return "The plots are ready." if plots_alone else f"Scores and plots of {scored:,} predictions are ready."
+    return (
+        "The plots are ready."
+        if plots_alone
+        else f"Scores and plots of {count_text(scored, 'prediction')} are ready."
+    )
 
 
 class RunSite:
@@ -166,7 +171,7 @@ class RunSite:
             return ""
         if not total:
             return "The data are being read; scores and plots follow."
-        return f"Scores and plots are being made: {done:,} of {total:,} predictions are read."
+        return f"Scores and plots are being made: {done:,} of {count_text(total, 'prediction')} read."
 
     def _one_of_many(self, path: str) -> str | bytes | None:
         folder, _, name = path.rpartition("/")

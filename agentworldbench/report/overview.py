@@ -13,6 +13,7 @@ from agentworldbench.prices import dollars
 from agentworldbench.protocol import PROTOCOLS
 from agentworldbench.render.cost import cost_tables
 from agentworldbench.render.names import scope
+from agentworldbench.render.numbers import in_points
 from agentworldbench.render.plots import Plot
 from agentworldbench.render.progress import duration
 from agentworldbench.render.results import run_tables
@@ -25,7 +26,7 @@ from agentworldbench.stats.aggregate import RULE_SCORE
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Interval
 from agentworldbench.stats.results import Reading, Scores
-from agentworldbench.texts import moment
+from agentworldbench.texts import count_text, moment
 
 NOT_THE_BENCHMARK: Final = (
     "the bundled set, not the benchmark; its numbers do not compare with published ones"
@@ -90,7 +91,7 @@ def _headlines(opened: Numbers) -> Iterator[Headline]:
         name="Rule score",
         number=points(None if value is None else 100 * value),
         interval=_bounds(interval, 100),
-        rests_on=f"{score.scored} of {score.n} predictions, policy {policy}; skill {share(skill)} (0 is copying, 1 the reference)",
+        rests_on=f"{score.scored:,} of {count_text(score.n, 'prediction')}, policy {policy}; skill {share(skill)} (0 is copying, 1 the reference)",
     )
 
 
@@ -106,9 +107,11 @@ def _of_reading(reading: Reading, protocol: str, rule: str = "") -> tuple[str, s
 
 
 def _bounds(interval: Interval | None, scale: float) -> str:
-    if interval is None or interval.low is None or interval.high is None:
-        return "no interval"
-    return f"95 %: {interval.low * scale:z.1f} to {interval.high * scale:z.1f}"
+    shown = in_points(interval, scale)
+    if shown is None or shown.low is None or shown.high is None:
+        whole = shown is not None and "whole_scale" in shown.flags
+        return "95 %: 0 to 100, too few trajectories" if whole else "no interval"
+    return f"95 %: {shown.low:z.1f} to {shown.high:z.1f}"
 
 
 def _facts(opened: Numbers) -> Iterator[tuple[str, str]]:
@@ -172,7 +175,7 @@ def _cost(opened: Numbers) -> str:
 
 def _usd(spent: Spending) -> str:
     usage = spent.usage
-    tokens = f"{usage.prompt_tokens or 0:,} tokens in, {usage.completion_tokens or 0:,} out"
+    tokens = f"{count_text(usage.prompt_tokens or 0, 'token')} in, {usage.completion_tokens or 0:,} out"
     if spent.cost_usd is None:
         known = f"at least {dollars(spent.known_usd)} USD" if spent.known_usd else "cost unknown"
         return f"{known} ({tokens})"
@@ -185,7 +188,7 @@ def _time(opened: Numbers) -> str:
     if not started:
         return "unknown: run.json names no session"
     if len(started) > 1:
-        return f"{len(started)} sessions, the first from {_clock(started[0])}, the last from {_clock(started[-1])}"
+        return f"{count_text(len(started), 'session')}, the first from {_clock(started[0])}, the last from {_clock(started[-1])}"
     begun, ended = moment(started[0]), moment(opened.results.made_at)
     if begun is None or ended is None:
         return f"1 session from {_clock(started[0])}"

@@ -14,6 +14,7 @@ from agentworldbench.render.progress import cost_text, duration
 from agentworldbench.render.sample import shown
 from agentworldbench.render.table import DASH
 from agentworldbench.report.activity import LAST_FAILURES, Activity, StageCounts
+from agentworldbench.texts import count_text
 
 _STATES = {
     "running": "Running",
@@ -68,7 +69,7 @@ def _now(one: Activity) -> Iterator[str]:
     if not one.stages[0].done:
         yield "no prediction yet"
     if one.state == "finished":
-        yield f"{one.stages[0].done:,} predictions, {one.stages[0].failed:,} failed"
+        yield f"{count_text(one.stages[0].done, 'prediction')}, {one.stages[0].failed:,} failed"
         yield duration(one.seconds)
         yield _cost(one)
     if one.seconds_left is not None:
@@ -86,7 +87,7 @@ def _stage(stage: StageCounts) -> str:
 def _facts(one: Activity) -> Mapping[str, str]:
     rates = [f"{_rate(stage.per_minute)} {'predictions' if not number else 'verdicts'} a minute" for number, stage in
              enumerate(one.stages) if stage.per_minute is not None]  # fmt: skip
-    tokens = f"{one.prompt_tokens or 0:,} tokens in, {one.completion_tokens or 0:,} out"
+    tokens = f"{count_text(one.prompt_tokens or 0, 'token')} in, {one.completion_tokens or 0:,} out"
     session = f"since {one.started_at[:16].replace('T', ' ')} UTC" if one.state == "running" else "of work"
     return {
         "rate": ", ".join(rates) or DASH,
@@ -94,7 +95,7 @@ def _facts(one: Activity) -> Mapping[str, str]:
         "cost": f"{_cost(one).removeprefix('cost ')} ({tokens})",
         "attempts": _kinds(one.attempts) or "none",
         "last": DASH if one.last_record_at is None else one.last_record_at.replace("T", " ").replace("Z", " UTC"),
-        "unread": f"{one.unread:,} lines of the journals are no records and are left out" if one.unread else "",
+        "unread": f"{count_text(one.unread, 'line of the journals is no record and', 'lines of the journals are no records and')} left out" if one.unread else "",
     }  # fmt: skip
 
 

@@ -14,30 +14,34 @@ from typing import Any, Final, Literal, get_args
 
 from agentworldbench.protocol import PROTOCOLS, Policy
 from agentworldbench.render.conflicts import CANARY
+from agentworldbench.render.drawing import SHAPES
 from agentworldbench.render.names import domain_name, scope
-from agentworldbench.render.numbers import PLUS_MINUS, score_cell
+from agentworldbench.render.numbers import Shown, in_points, interval_notes, score_cell
+from agentworldbench.render.plot_files import png_file, svg_file
 from agentworldbench.render.plot_parts import load_altair
-from agentworldbench.render.plots import Plot, Series, Value, intervals
+from agentworldbench.render.plot_values import Series, with_ends, without_bars
+from agentworldbench.render.plots import Plot, intervals
 from agentworldbench.render.shell import Site
 from agentworldbench.render.table import percent
 from agentworldbench.report.contents import RunGroup, RunLine
+from agentworldbench.report.names import PLOTS
 from agentworldbench.report.ranks import Ranks, RanksOfRuns
 from agentworldbench.resources import asset
 from agentworldbench.stats.aggregate import RULE_SCORE
-from agentworldbench.stats.intervals import Interval, Intervals
+from agentworldbench.stats.intervals import Intervals
 from agentworldbench.stats.results import Reading, Results
 from agentworldbench.texts import digest
 
-RUNS_FILES: Final = ("index.html", "style.css", "theme.js", "script.js")
+RUNS_FILES: Final = ("index.html", "style.css", "theme.js", "script.js", PLOTS)
 """What stands beside the folders of the runs."""
-_DRAWN: Final = 4
-"""Runs that a plot tells apart."""
+_DRAWN: Final = len(SHAPES)
+"""Runs that a plot tells apart: each has a form of its own."""
 _NAMED: Final = 4
 """Runs of another table that are named where something keeps a run apart from them."""
 
 
 Kind = Literal["judge", "panel", "rules"]
-_Values = tuple[tuple[float | None, Interval | None], ...]
+_Values = tuple[tuple[float | None, Shown | None], ...]
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,15 @@ def write_runs_page(folder: Path, runs: Sequence[Listed], data: str | None = Non
     site = Site(asset("reports", "templates"), ["plots", "texts"])
     title = f"Reports of {len(runs)} runs"
     groups = run_groups(runs, data)
-    text = site.page("runs", title, groups=groups, count=len(runs), note=PLUS_MINUS, canary=CANARY)
-    for name, content in {"index.html": text, **site.files}.items():
+    text = site.page("runs", title, groups=groups, count=len(runs), canary=CANARY)
+    drawn = [group.plot for group in groups if group.plot is not None]
+    pictures = {f"{PLOTS}/{one.name}.svg": svg_file(one) for one in drawn}
+    if drawn:
+        (folder / PLOTS).mkdir(exist_ok=True)
+    for name, content in {"index.html": text, **site.files, **pictures}.items():
         (folder / name).write_text(content, encoding="utf-8", errors="replace", newline="\n")
+    for one in drawn:
+        (folder / PLOTS / f"{one.name}.png").write_bytes(png_file(one))
 
 
 def run_groups(runs: Sequence[Listed], data: str | None = None) -> list[RunGroup]:
@@ -166,16 +176,9 @@ def _differ(one: Any, other: Any) -> bool:
 
 def _picked(values: Sequence[tuple[float | None, Intervals]], policy: str, scale: float) -> _Values:
     return tuple(
-        (None if value is None else value * scale, _scaled(getattr(of, policy), scale))
+        (None if value is None else value * scale, in_points(getattr(of, policy), scale))
         for value, of in values
     )
-
-
-def _scaled(interval: Interval | None, scale: float) -> Interval | None:
-    if interval is None or interval.low is None or interval.high is None or interval.half is None:
-        return interval
-    change: Mapping[str, float] = {name: getattr(interval, name) * scale for name in ("low", "high", "half")}
-    return interval.model_copy(update=change)
 
 
 def _group(
@@ -200,7 +203,7 @@ def _group(
             for one in sides
         ),
         plot=_plot(number, first.title, domains, sides) if several else None,
-        left_out=max(0, len(sides) - _DRAWN) if several else 0,
+        notes=_interval_notes(sides),
         apart=_apart(sides, groups),
         ranks=ranked.tables,
         unranked=ranked.without,
@@ -208,15 +211,25 @@ def _group(
 
 
 def _plot(number: int, name: str, domains: Sequence[str], sides: Sequence[_Side]) -> Plot:
-    series = [Series(one.folder, tuple(_value(*value) for value in one.values)) for one in sides[:_DRAWN]]
+    series = [
+        Series(
+            one.folder,
+            tuple(None if value is None else with_ends(value, interval) for value, interval in one.values),
+        )
+        for one in sides[:_DRAWN]
+    ]
     note = (
         "95 % intervals of each run alone; two that overlap may still differ on the samples that both share."
     )
     load_altair()
-    return intervals(f"runs-{number}", name, note, [*domains, "Overall, macro"], series)
+    note += without_bars(series)
+    beyond = [one.folder for one in sides[_DRAWN:]]
+    foot = f"Left out: {', '.join(beyond)}; more than {_DRAWN} runs cannot be told apart in one plot."
+    return intervals(
+        f"runs-{number}", name, note, [*domains, "Overall, macro"], series, foot if beyond else ""
+    )
 
 
-def _value(value: float | None, interval: Interval | None) -> Value | None:
-    if value is None:
-        return None
-    return Value(value, interval.low, interval.high) if interval else Value(value)
+def _interval_notes(sides: Sequence[_Side]) -> tuple[str, ...]:
+    """What ± means, and for which runs an interval is missing or weak."""
+    return interval_notes([(one.folder, interval) for one in sides for _, interval in one.values])

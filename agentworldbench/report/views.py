@@ -35,6 +35,7 @@ from agentworldbench.scoring.metrics import ui_tree
 from agentworldbench.scoring.metrics.facts import Facts, normalise
 from agentworldbench.stats.conflicts import DECISIVE
 from agentworldbench.stats.costs import charge
+from agentworldbench.texts import count_text
 
 ACTION_BYTES: Final = 12_000
 RAW_BYTES: Final = 40_000
@@ -113,7 +114,7 @@ def _whole(
 def _line(text: str, most: int = MESSAGE_BYTES) -> str:
     """A foreign line, cut where it is longer than a line should be."""
     kept, left = beginning(text, most)
-    return f"{kept}… ({left:,} more characters)" if left else text
+    return f"{kept}… ({count_text(left, 'more character')})" if left else text
 
 
 def _sides(observation: str, real: str) -> tuple[str, str, bool]:

@@ -25,6 +25,7 @@ from agentworldbench.stats.agreement import Agreement
 from agentworldbench.stats.checks import Checks
 from agentworldbench.stats.costs import Spending
 from agentworldbench.stats.intervals import Intervals
+from agentworldbench.texts import count_text
 
 SUBSET: Final = ("limit", "limit_trajectories", "sample_id")
 """Fields of a selection that leave samples of a domain out."""
@@ -332,7 +333,7 @@ class Results(Grown):
         count, total = sum(self.selection.samples.values()), sum(self.data_samples.values())
         if self.selection.shard or not total:
             return f"a subset {how}"
-        return None if count == total else f"a subset: {count:,} of {total:,} samples {how}"
+        return None if count == total else f"a subset: {count:,} of {count_text(total, 'sample')} {how}"
 
     @property
     def model(self) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 from agentworldbench.records import FailureKind
 from agentworldbench.run_record import PROMPT_CUT, PROMPT_PERHAPS_CUT, ModelFacts, RunRecord, judge_names
 from agentworldbench.stats.results import JudgeResults, PredictionResults
+from agentworldbench.texts import count_text
 
 OFTEN: Final = 0.02
 """Share of answers cut by the token limit from which on the limit is named."""
@@ -31,12 +32,12 @@ def warnings_of(
     yield from _cut(predictions)
     if unread := sum(predictions.notes.get(note, 0) for note in (PROMPT_CUT, PROMPT_PERHAPS_CUT)):
         yield (
-            f"{unread} prompts were cut by the server, or look so: their answers are about other prompts; give the server "
+            f"{count_text(unread, 'prompt was', 'prompts were')} cut by the server, or so it looks: answers to them are about other prompts; give the server "
             "a longer context, or the harness its length (--max-context)"
         )
     if predictions.shortened:
         yield (
-            f"{predictions.shortened} predictions were made on a shortened history (--context-policy drop-oldest): "
+            f"{count_text(predictions.shortened, 'prediction was', 'predictions were')} made on a shortened history (--context-policy drop-oldest): "
             "they are no results of this benchmark and are never ranked"
         )
     yield from _less_room(f"model {model}", predictions.less_room, "--max-tokens")
@@ -65,7 +66,7 @@ def _changes(who: str, facts: Sequence[ModelFacts | None]) -> Iterator[str]:
 def _less_room(who: str, count: int, flag: str) -> Iterator[str]:
     if count:
         yield (
-            f"{who}: {count} answers were asked for with fewer tokens than {flag} says, because its context or its "
+            f"{who}: {count_text(count, 'answer was', 'answers were')} asked for with fewer tokens than {flag} says, because its context or its "
             "longest answer leaves no more; each record says how many (max_tokens)"
         )
 
@@ -75,6 +76,6 @@ def _cut(predictions: PredictionResults) -> Iterator[str]:
     samples = sum(predictions.samples.values())
     if samples and cut / samples >= OFTEN:
         yield (
-            f"{cut} of {samples} answers were cut by the token limit and have no score in the strict reading: "
+            f"{cut:,} of {count_text(samples, 'answer')} were cut by the token limit and have no score in the strict reading: "
             "give the model more room (--max-tokens, the server's context length), or check that it stops"
         )

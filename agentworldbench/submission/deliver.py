@@ -19,6 +19,7 @@ from agentworldbench.leaderboard.provenance import HTTP_URL
 from agentworldbench.render.table import unseen
 from agentworldbench.submission.pack import Prepared, write_zip
 from agentworldbench.submission.secret_scan import secrets_in
+from agentworldbench.texts import count_text
 
 
 class Target(Protocol):
@@ -61,7 +62,7 @@ class FileTarget:
     def deliver(self, prepared: Prepared) -> list[str]:
         """Write the file; one with other contents stays. Raises ConfigError then."""
         write_file(prepared.folder, self.path)
-        return [f"{self.path}: {self.path.stat().st_size:,} bytes, bundle {prepared.sha256}"]
+        return [f"{self.path}: {count_text(self.path.stat().st_size, 'byte')}, bundle {prepared.sha256}"]
 
 
 def write_file(folder: Path, path: Path) -> None:
@@ -82,7 +83,7 @@ def check_words(flag: str, text: str | None, longest: int = 200) -> None:
     if text is None:
         return
     if not 1 <= len(text.strip()) <= longest:
-        raise ConfigError(f"{flag}: expected 1 to {longest} characters")
+        raise ConfigError(f"{flag}: expected 1 to {count_text(longest, 'character')}")
     if char := unseen(text):
         raise ConfigError(f"{flag}: holds {char}, which is not shown as it stands; leave it out")
 

@@ -23,6 +23,7 @@ from agentworldbench.leaderboard.entries import Entry
 from agentworldbench.leaderboard.measured import measured_entries
 from agentworldbench.records import OFFICIAL_DOMAINS
 from agentworldbench.render.conflicts import CANARY
+from agentworldbench.render.numbers import in_points
 from agentworldbench.render.table import Table, points
 from agentworldbench.stats.results import JudgeResults
 from agentworldbench.submission.manifest import NAMES
@@ -147,7 +148,7 @@ def eval_results(prepared: Prepared, judge: str | None, source: str) -> list[dic
 
 def _notes(prepared: Prepared, judge: JudgeResults, entry: Entry, task: str) -> str:
     block = judge.micro if task == OVERALL else judge.domains[task]
-    interval = entry.overall_interval if task == OVERALL else entry.intervals.get(task)
+    interval = in_points(entry.overall_interval if task == OVERALL else entry.intervals.get(task))
     served = judge.served[0] if len(judge.served) == 1 else judge.judge.model
     temperature = judge.judge.sampling.get("temperature")
     heat = f" T{temperature}" if isinstance(temperature, int | float) else ""

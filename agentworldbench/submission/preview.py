@@ -15,6 +15,7 @@ from agentworldbench.render.table import DASH, Table, percent, points
 from agentworldbench.submission.manifest import MANIFEST, NAMES, REFERENCES, Manifest
 from agentworldbench.submission.pack import Prepared
 from agentworldbench.submission.secret_scan import Finding
+from agentworldbench.texts import count_text
 
 SHOWN: Final = 160
 """Characters of a field of a record that are shown."""
@@ -109,7 +110,7 @@ def _facts(prepared: Prepared) -> Table:
 
 def _data(manifest: Manifest) -> str:
     revision = f" at {manifest.data.revision[:12]}" if manifest.data.revision else ""
-    return f"{manifest.data.name}{revision}, {manifest.samples:,} samples"
+    return f"{manifest.data.name}{revision}, {count_text(manifest.samples, 'sample')}"
 
 
 def _record(name: str, record: dict[str, Any], findings: Iterable[Finding]) -> Table:
@@ -126,7 +127,7 @@ def _short(value: Any, findings: Iterable[Finding]) -> str:
         for written in (finding.secret, json.dumps(finding.secret, ensure_ascii=False)[1:-1]):
             text = text.replace(written, finding.masked)
     text = " ".join(text.split())
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({count_text(len(text), 'character')})"
 
 
 def findings_table(prepared: Prepared) -> Table:

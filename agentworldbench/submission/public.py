@@ -31,6 +31,7 @@ from agentworldbench.stats.results import Results
 from agentworldbench.store import Store
 from agentworldbench.submission.manifest import REFERENCES, Options, created
 from agentworldbench.submission.redact import IDENTIFYING, Redactor
+from agentworldbench.texts import count_text
 
 TEXTS: Final = frozenset({"observation", "text", "reasoning", "reply", "strengths", "weaknesses", "refusal"})
 """Fields of records that hold what a model or judge wrote: published as they are, or not at all."""
@@ -91,12 +92,14 @@ def _whole(run: Run) -> Results:
 def _missing(results: Results) -> str:
     unasked = sum(counts.get("not_run", 0) for counts in results.predictions.failures.values())
     if unasked:
-        return f" ({unasked} predictions have not been asked for)"
+        return f" ({count_text(unasked, 'prediction has', 'predictions have')} not been asked for)"
     pending = {
         judge.judge.model: sum(sum(counts["pending"].values()) for counts in judge.failures.values())
         for judge in results.judges
     }
-    return "".join(f" ({count} verdicts of {judge} are missing)" for judge, count in pending.items() if count)
+    return "".join(
+        f" ({count_text(count, 'verdict')} of {judge} missing)" for judge, count in pending.items() if count
+    )
 
 
 Place = tuple[int, int]

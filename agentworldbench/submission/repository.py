@@ -24,6 +24,7 @@ from agentworldbench.leaderboard.measured import measured_entries, renamed
 from agentworldbench.leaderboard.provenance import Bundle
 from agentworldbench.submission.deliver import check_address, check_words
 from agentworldbench.submission.pack import SUFFIX, Prepared, write_zip
+from agentworldbench.texts import count_text
 
 ENTRY_FOLDERS: Final = ("leaderboards/entries", "entries")
 """Where a repository may keep its entries; the first that it has is used."""
@@ -135,7 +136,7 @@ class RepositoryTarget:
             write_zip(prepared.folder, path)
             if path.stat().st_size > LARGEST:
                 raise ConfigError(
-                    f"the bundle has {path.stat().st_size:,} bytes, more than hosts of git take; publish it first (--to hub) "
+                    f"the bundle has {count_text(path.stat().st_size, 'byte')}, more than hosts of git take; publish it first (--to hub) "
                     "and name its address with --bundle-url"
                 )
 

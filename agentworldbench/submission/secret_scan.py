@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentworldbench.plan import Samples
+from agentworldbench.texts import count_text
 
 SHOWN: Final = 3
 """Places of one finding that are kept; all are counted."""
@@ -216,7 +217,7 @@ def _note(found: dict[str, Finding], kind: str, secret: str, place: Place) -> No
 def masked(secret: str) -> str:
     """Enough of a secret to know it again, and not enough to use it."""
     shown = " ".join(secret.split())
-    return f"{shown[:4]}…{shown[-2:]} ({len(secret)} characters)"
+    return f"{shown[:4]}…{shown[-2:]} ({count_text(len(secret), 'character')})"
 
 
 def _row(samples: Samples, ref: Any) -> str:

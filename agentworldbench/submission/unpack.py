@@ -27,6 +27,7 @@ from typing import IO, Final
 
 from agentworldbench.errors import BundleError, ConfigError
 from agentworldbench.submission.manifest import MANIFEST, NAMES, REQUIRED, FileMark, Manifest, read_manifest
+from agentworldbench.texts import count_text
 
 BLOCK: Final = 1 << 20
 _DRIVE: Final = re.compile(r"^[A-Za-z]:")
@@ -122,7 +123,9 @@ def _from_folder(source: Path, target: Path, limits: Limits) -> Manifest:
 def _from_zip(source: Path, target: Path, limits: Limits) -> Manifest:
     size = source.stat().st_size
     if size > limits.archive:
-        raise BundleError("too_large", f"{source.name}: {size} bytes; at most {limits.archive} are read")
+        raise BundleError(
+            "too_large", f"{source.name}: {count_text(size, 'byte')}; at most {limits.archive} are read"
+        )
     count = _check_end(source, size, limits)
     try:
         with zipfile.ZipFile(source) as archive:
@@ -180,10 +183,12 @@ def _check_end(source: Path, size: int, limits: Limits) -> int:
 def _check_gaps(source: Path, infos: Sequence[zipfile.ZipInfo], size: int, count: int) -> None:
     """Refuse an archive with more in it than its files: notes of a file, or bytes between two of them."""
     if len(infos) != count:
-        raise BundleError("hidden", f"{source.name}: {len(infos)} files, where its end says {count}")
+        raise BundleError(
+            "hidden", f"{source.name}: {count_text(len(infos), 'file')}, where its end says {count}"
+        )
     beside = size - sum(info.compress_size for info in infos)
     if beside > BESIDE * (len(infos) + 1):
-        raise BundleError("hidden", f"{source.name}: {beside} bytes beside those of its files")
+        raise BundleError("hidden", f"{source.name}: {count_text(beside, 'byte')} beside those of its files")
 
 
 def _check_info(info: zipfile.ZipInfo) -> None:
@@ -229,7 +234,9 @@ def _check_names(entries: Iterable[_Entry], limits: Limits) -> None:
     seen: dict[str, str] = {}
     names = [entry.name for entry in entries]
     if len(names) > limits.entries:
-        raise BundleError("too_many_files", f"{len(names)} files; a bundle has at most {limits.entries}")
+        raise BundleError(
+            "too_many_files", f"{count_text(len(names), 'file')}; a bundle has at most {limits.entries}"
+        )
     for name in names:
         kind, why = _fault(name)
         if kind:
@@ -266,12 +273,15 @@ def _check_sizes(entries: Iterable[_Entry], packed: int, limits: Limits) -> None
         total += entry.size
         if entry.name == MANIFEST and entry.size > limits.manifest:
             raise BundleError(
-                "too_large", f"{MANIFEST}: {entry.size} bytes; at most {limits.manifest} are read"
+                "too_large",
+                f"{MANIFEST}: {count_text(entry.size, 'byte')}; at most {limits.manifest} are read",
             )
     if total > limits.bytes:
-        raise BundleError("too_large", f"{total} bytes in all; at most {limits.bytes} are read")
+        raise BundleError("too_large", f"{count_text(total, 'byte')} in all; at most {limits.bytes} are read")
     if total > limits.small and total > limits.ratio * packed:
-        raise BundleError("bomb", f"{total} bytes from {packed}: no text of a run packs so small")
+        raise BundleError(
+            "bomb", f"{count_text(total, 'byte')} from {packed}: no text of a run packs so small"
+        )
 
 
 def _manifest(raw: bytes, entries: Iterable[_Entry], limits: Limits) -> Manifest:
@@ -288,7 +298,9 @@ def _manifest(raw: bytes, entries: Iterable[_Entry], limits: Limits) -> Manifest
         raise BundleError("missing", f"'{name[:100]}': is missing")
     for name, mark in manifest.files.items():
         if there[name] != mark.bytes:
-            raise BundleError("changed", f"'{name}': {there[name]} bytes, {MANIFEST} states {mark.bytes}")
+            raise BundleError(
+                "changed", f"'{name}': {count_text(there[name], 'byte')}, {MANIFEST} states {mark.bytes}"
+            )
     return manifest
 
 

@@ -32,6 +32,7 @@ from agentworldbench.selection import rank
 from agentworldbench.stats.aggregate import by_domain, score_of
 from agentworldbench.stats.sequential import ASSUMED_NOISE, MARGIN, PairedTest
 from agentworldbench.store import Store, open_store
+from agentworldbench.texts import count_text
 from agentworldbench.verification.findings import AuditReport, Finding, Report, Unchecked, verdict_of
 from agentworldbench.verification.identity import named, recorded_sampling
 from agentworldbench.verification.material import Material
@@ -252,8 +253,8 @@ def _why_undecided(audit: AuditReport) -> str:
     if audit.stopped:
         return audit.stopped
     if audit.drawn == audit.scored:
-        return f"all {audit.drawn} scored samples were asked about again, which is too few to decide"
-    return f"{audit.judged} samples did not decide; a larger --audit N asks about more"
+        return f"all {count_text(audit.drawn, 'scored sample was', 'scored samples were')} asked about again, which is too few to decide"
+    return f"{count_text(audit.judged, 'sample')} did not decide; a larger --audit N asks about more"
 
 
 def with_audit(report: Report, audit: AuditReport) -> Report:
@@ -262,7 +263,7 @@ def with_audit(report: Report, audit: AuditReport) -> Report:
     if audit.decision == "rejected":
         message = "the same judge gives lower scores when it is asked again, by more than its own noise"
         difference = audit.mean_difference or 0.0
-        where = f"{difference:+.2f} points over {audit.judged} samples (seed {audit.seed})"
+        where = f"{difference:+.2f} points over {count_text(audit.judged, 'sample')} (seed {audit.seed})"
         findings.insert(0, Finding(check="audit", severity="refused", message=message, where=(where,)))
     elif audit.decision == "undecided":
         unchecked.append(Unchecked(check="audit", why=_why_undecided(audit)))

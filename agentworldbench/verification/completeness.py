@@ -14,6 +14,7 @@ from typing import Final
 
 from agentworldbench.journal import Journal, R
 from agentworldbench.records import Verdict
+from agentworldbench.texts import count_text
 from agentworldbench.verification.findings import Hit
 from agentworldbench.verification.material import Case, Material
 
@@ -54,7 +55,7 @@ def check_selection(material: Material) -> Iterator[Hit]:
     record = material.record
     selection = record.selection
     if selection.sample_id:
-        yield Hit("selection", "refused", CHOSEN, f"{len(selection.sample_id)} samples")
+        yield Hit("selection", "refused", CHOSEN, f"{count_text(len(selection.sample_id), 'sample')}")
     parts = [
         name for name in ("limit", "limit_trajectories", "shard") if getattr(selection, name) is not None
     ]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentworldbench.scoring.metrics.volatile import PATTERNS, Seen
+from agentworldbench.texts import count_text
 from agentworldbench.verification.findings import Hit
 from agentworldbench.verification.material import Case
 from agentworldbench.verification.replay import reference_of, shown_texts
@@ -76,6 +77,6 @@ def check_leaks(found: Iterable[Unknowable]) -> Iterator[Hit]:
     if not hits:
         return
     refused = len(hits) > REFUSED * len(cases) and len(hits) >= LEAST
-    message = f"{LEAKED} ({len(hits)} of the {len(cases)} samples that have such text)"
+    message = f"{LEAKED} ({len(hits):,} of the {count_text(len(cases), 'sample')} that have such text)"
     for one in hits:
         yield Hit("leaked text", "refused" if refused else "info", message, f"{one.where}: {one.hit!r:.80}")

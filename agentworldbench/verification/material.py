@@ -28,6 +28,7 @@ from agentworldbench.sources import OFFICIAL_REPOSITORY, OFFICIAL_REVISION, misn
 from agentworldbench.stats.results import Results
 from agentworldbench.store import Store, open_store
 from agentworldbench.task import Task, is_bundled, load_tasks
+from agentworldbench.texts import count_text
 from agentworldbench.verification.findings import Hit, Unchecked
 
 _HUB: Final = r"hf:([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)"
@@ -155,8 +156,8 @@ def _check_claimed(run: Run) -> None:
     record = run.record
     repeats = sum(record.repeats.get(judge.digest, 1) for judge in record.judges)
     if record.epochs * max(1, repeats) > MOST_ANSWERS:
-        told = f"{record.epochs} epochs with {repeats} verdicts each"
-        raise DataError(f"run.json: {told}, where at most {MOST_ANSWERS} are verified of a sample")
+        told = f"{count_text(record.epochs, 'epoch')} with {count_text(repeats, 'verdict')} each"
+        raise DataError(f"run.json: {told}, where at most {MOST_ANSWERS:,} are verified of a sample")
 
 
 def _check_amount(material: Material) -> None:
@@ -169,8 +170,10 @@ def _check_amount(material: Material) -> None:
         ("verdicts.jsonl", claimed * repeats, len(store.verdicts), MISSING_VERDICTS),
     ):
         if wanted > missing + 4 * found:
-            told = f"{record.epochs} epochs" + (f" with {repeats} verdicts each" if repeats > 1 else "")
-            raise DataError(f"run.json: {told} want {wanted:,} records, {name} holds {found:,}")
+            told = count_text(record.epochs, "epoch") + (
+                f" with {repeats} verdicts each" if repeats > 1 else ""
+            )
+            raise DataError(f"run.json: {told} want {count_text(wanted, 'record')}, {name} holds {found:,}")
 
 
 def _samples(

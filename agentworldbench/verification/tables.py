@@ -10,6 +10,7 @@ from typing import Final
 
 from agentworldbench.prices import dollars
 from agentworldbench.render.table import DASH, Table, percent, points
+from agentworldbench.texts import count_text
 from agentworldbench.verification.findings import AuditReport, Report
 
 SHOWN: Final = 3
@@ -24,7 +25,7 @@ _VERDICTS: Final = {
 def finding_lines(report: Report) -> Iterator[str]:
     """Every finding with its first places, then what was not checked."""
     for finding in report.findings:
-        places = "" if finding.count == 1 else f" ({finding.count:,} places)"
+        places = "" if finding.count == 1 else f" ({count_text(finding.count, 'place')})"
         yield f"{finding.severity}, {finding.check}: {finding.message}{places}"
         yield from (f"    {place}" for place in finding.where[:SHOWN])
         if finding.where and finding.count > SHOWN:
@@ -60,7 +61,7 @@ def report_lines(report: Report) -> Iterator[str]:
     """What was verified, what an audit came to, and the verdict."""
     if report.model is not None:
         sha256 = f", bundle {report.bundle_sha256}" if report.bundle_sha256 else ""
-        yield f"{report.model} on {report.data}: {report.samples} predictions{sha256}"
+        yield f"{report.model} on {report.data}: {count_text(report.samples, 'prediction')}{sha256}"
     if report.checked:
         yield f"Checked: {', '.join(report.checked)}."
     if report.audit is not None:
@@ -74,7 +75,7 @@ def _audit(audit: AuditReport) -> str:
     cost = "unknown" if audit.cost_usd is None else f"{dollars(audit.cost_usd)} USD"
     failed = f", {audit.failed} without a verdict" if audit.failed else ""
     return (
-        f"Audit by {audit.judge}: {audit.decision}. {audit.judged} samples judged again{failed}, seed {audit.seed}; new minus "
+        f"Audit by {audit.judge}: {audit.decision}. {count_text(audit.judged, 'sample')} judged again{failed}, seed {audit.seed}; new minus "
         f"stored {mean} points{noise}; evidence {audit.evidence_against:.3g} against (20 rejects), {audit.evidence_for:.3g} "
         f"for (10 accepts); cost {cost}."
     )

@@ -146,7 +146,7 @@ function startList(data) {
     shown = 0;
     by("rows").replaceChildren();
     more();
-    by("told").textContent = found.length ? `${found.length.toLocaleString("en")} of ${data.lines.length.toLocaleString("en")} predictions.` : "No prediction fits; clear a filter.";
+    by("told").textContent = found.length ? `${found.length.toLocaleString("en")} of ${counted(data.lines.length, "prediction")}.` : "No prediction fits; clear a filter.";
     const state = new URLSearchParams();
     for (const id of fields) if (by(id).value && !(id === "judge" && by(id).value === "0") && !(id === "of" && by(id).value === "judge")) state.set(id, by(id).value);
     if (order.column !== null) state.set("sort", `${order.column}${order.up ? "" : "-"}`);
@@ -252,7 +252,7 @@ function startDiff(diff) {
     hidden = row.classList.contains("far") ? hidden + 1 : hidden;
     const next = rows[at + 1];
     if (hidden && row.classList.contains("far") && !(next && next.classList.contains("far"))) {
-      row.after(make("div", { class: "skip-note" }, `${hidden} equal ${hidden === 1 ? "line" : "lines"}`));
+      row.after(make("div", { class: "skip-note" }, counted(hidden, "equal line")));
       hidden = 0;
     }
   });
@@ -325,11 +325,11 @@ function startHistory(box) {
       const { system, turns } = await load(box.dataset.file, "history");
       const text = (name, held) => make("pre", { class: "text", tabindex: "0", role: "region", "aria-label": name }, held);
       const steps = box.dataset.turns.split(",").filter(Boolean);
-      const parts = !steps.length ? [text("System prompt", system)] : system ? [make("details", {}, make("summary", {}, `System prompt, ${system.length.toLocaleString("en")} characters`), text("System prompt", system))] : [];
+      const parts = !steps.length ? [text("System prompt", system)] : system ? [make("details", {}, make("summary", {}, `System prompt, ${counted(system.length, "character")}`), text("System prompt", system))] : [];
       steps.forEach((at, number) => {
         const [said, observed] = turns[Number(at)];
         parts.push(make("h3", {}, `Turn ${number + 1}`), text(`Turn ${number + 1}: action`, said));
-        parts.push(make("details", {}, make("summary", {}, `Observation, ${observed.length.toLocaleString("en")} characters`), text(`Turn ${number + 1}: observation`, observed)));
+        parts.push(make("details", {}, make("summary", {}, `Observation, ${counted(observed.length, "character")}`), text(`Turn ${number + 1}: observation`, observed)));
       });
       place.replaceChildren(...parts);
     } catch (problem) {

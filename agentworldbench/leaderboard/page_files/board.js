@@ -79,7 +79,7 @@ function filter() {
     section.hidden = !here;
     shown += here;
   }
-  told.textContent = shown === all ? "" : shown ? `${shown} of ${all} entries.` : "No entry fits; clear a filter to see more.";
+  told.textContent = shown === all ? "" : shown ? `${shown} of ${counted(all, "entry", "entries")}.` : "No entry fits; clear a filter to see more.";
 }
 
 const sections = [...document.querySelectorAll("section.group")];

@@ -17,6 +17,11 @@ function make(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
+// As `texts.count_text`: 1 sample, 2,170 samples.
+function counted(count, one, many = `${one}s`) {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}
+
 function draw(tag, attributes, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
