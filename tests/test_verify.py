@@ -328,7 +328,7 @@ def test_a_bundle_whose_files_are_no_run_is_refused(home: Path, tmp_path: Path, 
     ("change", "told"),
     [
         ({"protocol": "kind"}, "protocol 'kind' is none of this harness"),
-        ({"epochs": 10**9}, "at most 1000 are verified of a sample"),
+        ({"epochs": 10**9}, "at most 1,000 are verified of a sample"),
         ({"epochs": 1000, "judges": 2}, "1,000 epochs with 2 verdicts each"),
     ],
 )
