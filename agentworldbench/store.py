@@ -65,6 +65,8 @@ class Store:
         named = run.predict.model.get("model")
         if not isinstance(named, str) or not named.strip():
             raise _no_record(path, ("predict", "model", "model"))
+        if len({one.digest for one in run.judges}) < len(run.judges):
+            raise _no_record(path, ("judges",))  # one stands there twice
         of_judges = {f"judges.{number}.protocol": one.protocol for number, one in enumerate(run.judges)}
         check_protocols(path, {"protocol": run.protocol, **of_judges})
         return run

@@ -11,7 +11,9 @@ import pytest
 import yaml
 
 from agentworldbench import evaluate, load_run
+from agentworldbench.errors import StoreError
 from agentworldbench.report.activity import Counts
+from agentworldbench.run_record import JudgeRecord
 from tests.helpers.awb_command import HereAwb
 
 CASES: Final = yaml.safe_load((Path(__file__).parent / "cases/edited_runs.yaml").read_text(encoding="utf-8"))
@@ -79,3 +81,14 @@ def test_a_run_without_sessions_is_watched_from_when_it_was_made(made: Path, tmp
         counts.add(prediction)
     found = counts.activity(tmp_path)
     assert (found.state, found.started_at) == ("finished", run.record.created_at)
+
+
+def test_a_judge_stands_in_a_run_once(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "run", tmp_path, dirs_exist_ok=True)
+    judge = JudgeRecord(
+        digest="ab", model="openai-api/judge", identity={}, protocol="builtin", protocol_version=1, sampling={},
+        schema_sha256=None, prompts={}, system_prompts={}, parse="strict", attempts=1, min_output=1, max_context=None,
+    )  # fmt: skip
+    edit(tmp_path / "run.json", ["judges"], [judge.model_dump(mode="json")] * 2)
+    with pytest.raises(StoreError, match=r"not the record of a run \(field 'judges'\)"):
+        load_run(tmp_path)
