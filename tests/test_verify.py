@@ -335,7 +335,9 @@ def test_a_bundle_whose_files_are_no_run_is_refused(home: Path, tmp_path: Path, 
 def test_what_no_run_has(home: Path, tmp_path: Path, change: dict[str, Any], told: str) -> None:
     shutil.copytree(home / "bundle", tmp_path / "bundle")
     run = json.loads((tmp_path / "bundle/run.json").read_text(encoding="utf-8"))
-    changed = run | change | {"judges": run["judges"] * change.get("judges", 1)}
+    (judge,) = run["judges"]
+    judges = [judge | {"digest": f"{number}{judge['digest']}"} for number in range(change.get("judges", 1))]
+    changed = run | change | {"judges": judges}
     (tmp_path / "bundle/run.json").write_text(json.dumps(changed), encoding="utf-8")
     seal(tmp_path / "bundle")
     (finding,) = verify(tmp_path / "bundle", data=str(home / "rows")).findings
