@@ -98,8 +98,8 @@ class Numbers:
 
     @property
     def judge_names(self) -> tuple[str, ...]:
-        """What each judge is called, in the order of the run."""
-        return _judge_names(self.run)
+        """What each judge is called, in the order of the results: while a run is watched it may have more by now."""
+        return _judge_names([one.judge for one in self.results.judges])
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Gathered:
     @property
     def judge_names(self) -> tuple[str, ...]:
         """What each judge is called, in the order of the run."""
-        return _judge_names(self.run)
+        return _judge_names(self.run.judges)
 
     def items(self, refs: Sequence[SampleRef]) -> Iterator[Item]:
         """All epochs of each of these samples, one after the other."""
@@ -155,9 +155,9 @@ class Opened(Gathered):
         return Numbers(self.run, self.results)
 
 
-def _judge_names(run: RunRecord) -> tuple[str, ...]:
-    names = judge_names(run.judges)
-    return tuple(names[one.digest] for one in run.judges)
+def _judge_names(judges: Sequence[JudgeRecord]) -> tuple[str, ...]:
+    names = judge_names(judges)
+    return tuple(names[one.digest] for one in judges)
 
 
 def _of_reading(judge: JudgeRecord, both: BothReadings) -> Given:
