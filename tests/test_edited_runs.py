@@ -59,17 +59,36 @@ def edit(path: Path, place: list[str | int], value: Any) -> None:
     path.write_text("\n".join([json.dumps(record), *rest]) + "\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_an_edited_run(made: Path, tmp_path: Path, awb: HereAwb, name: str) -> None:
+def commands(name: str, kind: str, parquet: bool) -> list[str]:
+    """Of a case those of one kind, without those that want pyarrow or these alone: it is an extra."""
+    return [one for one in CASES[name].get(kind, ()) if (one == "parquet") == parquet]
+
+
+def heed(name: str, made: Path, folder: Path, awb: HereAwb, parquet: bool) -> None:
     case = CASES[name]
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    edit(tmp_path / "run" / case.get("file", "run.json"), case["place"], case["value"])
-    for command in case.get("refused", ()):
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    edit(folder / "run" / case.get("file", "run.json"), case["place"], case["value"])
+    for command in commands(name, "refused", parquet):
         done = awb(*COMMANDS[command].split())
         assert case["told"] in done.complaint, command
-    for command in case.get("fine", ()):
+    for command in commands(name, "fine", parquet):
         done = awb(*COMMANDS[command].split())
         assert (done.code, "Traceback" in done.err) == (0, False), (command, done.err)
+
+
+def concerned(parquet: bool) -> list[str]:
+    return [name for name in CASES if any(commands(name, kind, parquet) for kind in ("refused", "fine"))]
+
+
+@pytest.mark.parametrize("name", concerned(parquet=False))
+def test_an_edited_run(made: Path, tmp_path: Path, awb: HereAwb, name: str) -> None:
+    heed(name, made, tmp_path, awb, parquet=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", concerned(parquet=True))
+def test_an_edited_run_as_parquet(made: Path, tmp_path: Path, awb: HereAwb, name: str) -> None:
+    heed(name, made, tmp_path, awb, parquet=True)
 
 
 def test_a_run_without_sessions_is_watched_from_when_it_was_made(made: Path, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_data_that_have_moved_are_asked_for_by_their_flag(home: Path, awb: HereA
 
 
 @pytest.mark.parametrize(
-    "command", ["score SUBJECT", "export parquet SUBJECT -o x", "submit SUBJECT --dry-run"]
+    "command", ["score SUBJECT", "export inspect SUBJECT -o x", "submit SUBJECT --dry-run"]
 )
 def test_and_found_there(home: Path, tmp_path: Path, awb: HereAwb, command: str) -> None:
     shutil.copytree(home / "run", tmp_path / "run")
