@@ -340,4 +340,4 @@ def test_records_of_other_samples_are_told_of(server: ScriptedServer, data: Mani
     )
     notices: list[str] = []
     evaluate(**opts, watch=lambda progress: notices.extend(progress.notices))
-    assert any("1 records are of samples that this run does not have" in line for line in notices)
+    assert any("1 record is of a sample that this run does not have" in line for line in notices)
