@@ -40,12 +40,12 @@ def panel_of(**fields: Any) -> Panel:
     return Panel(**fields | {"judges": tuple(fields["judges"]), "repeats": repeats})
 
 
-def judged(epoch: dict[str, list[Any]] | str) -> Judged:
+def judged(epoch: dict[str, list[float | None]] | str) -> Judged:
     if isinstance(epoch, str):
         return Judged({}, failed=True)
     return Judged(
         {
-            (judge, repeat): None if value is None else {} if value == "none" else {"total": value}
+            (judge, repeat): None if value is None else {"total": value}
             for judge, values in epoch.items()
             for repeat, value in enumerate(values, start=1)
         }
