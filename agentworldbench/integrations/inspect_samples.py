@@ -17,7 +17,7 @@ from agentworldbench.integrations.export_source import Answer, Source, failure_o
 from agentworldbench.prompts import predict_messages, reference_observation
 from agentworldbench.readings import BothReadings, officially_read
 from agentworldbench.records import DIMENSIONS, Asked, FailureKind, Prediction, Sample, Usage
-from agentworldbench.stats.aggregate import RULE_SCORE
+from agentworldbench.stats.aggregate import COLUMNS, RULE_SCORE
 from agentworldbench.stats.results import JudgeResults
 from agentworldbench.texts import digest, moment
 
@@ -189,8 +189,11 @@ def _judged(answer: Answer, judge: JudgeResults) -> Object:
         "reading": judge.judge.parse,
         "verdicts": [_integers(one, judged.official) for one in judged.readings],
     }
-    reason = "grader_failed" if judged.outcome.stage else None
-    return _score(judged.score.exclude, explanation, metadata) | {"answer": observation, "reason": reason}
+    values: Mapping[str, float | None] = judged.score.exclude
+    reason = None
+    if judged.outcome.values is None:
+        values, reason = dict.fromkeys(COLUMNS), "grader_failed"
+    return _score(dict(values), explanation, metadata) | {"answer": observation, "reason": reason}
 
 
 def _score(value: Mapping[str, float | None], explanation: str | None, metadata: Object) -> Object:
