@@ -168,7 +168,7 @@ def _together(panel: Panel, outcomes: Mapping[str, Sequence[Outcome]]) -> Outcom
                 if one.stage == stage:
                     return one
     values = panel_values(panel, judged(outcomes).verdicts)
-    if values is not None and "total" in values:
+    if values is not None:
         return Outcome(values)
     return Outcome(
         None,

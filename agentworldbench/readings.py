@@ -42,7 +42,6 @@ from agentworldbench.stats.results import Reading
 from agentworldbench.store import Store
 
 NOT_RUN = FailureKind.NOT_RUN.value
-NO_VALUE = "no_value"  # the class of an official verdict without a score above 0
 LARGEST = 10**300
 """Official values have no lower bound; near this one the official script's means end in an error."""
 Groups = Mapping[str, Sequence[SampleRef]]
@@ -50,8 +49,7 @@ Groups = Mapping[str, Sequence[SampleRef]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One sample by one set of rules: values (1-5 by column), or stage and class of its failure, with a message.
-    One of class `NO_VALUE` has both: no total, and perhaps values below 0."""
+    """One sample by one set of rules: values (1-5 by column), or stage and class of its failure, with a message."""
 
     values: Mapping[str, float] | None
     stage: str = ""
@@ -121,9 +119,7 @@ def _official(prediction: Prediction | None, verdict: Verdict | None, judge: Jud
     if verdict is not None:
         read = officially_read(verdict)
         if read is not None and read.success and min(read.scores.values()) > -LARGEST:
-            values = official_values(read.scores, read.total)
-            none = ("judge", NO_VALUE, "no score above 0: officially valid, but it enters no mean of totals")
-            return Outcome(values) if "total" in values else Outcome(values, *none)
+            return Outcome(official_values(read.scores, read.total))
         reason = read.reason if read and read.reason else "a value too large for a mean"
         return _failed("judge", verdict.failure or Failure(kind=FailureKind.JUDGE_UNPARSED, message=reason))
     never_asked = prediction is not None and (prediction.official_sha256 is None or judge.parse == "strict")
@@ -261,10 +257,10 @@ def judge_outcomes(
 
 
 def of_prediction(repeats: Sequence[Outcome]) -> Outcome:
-    """What became of one prediction: pending while a verdict is, else a total where any repeat has one."""
+    """What became of one prediction: pending while a verdict is, else a value where any repeat has one."""
     for some in (
         [one for one in repeats if one.stage in ("prediction", "pending")],
-        [one for one in repeats if not one.stage],
+        [one for one in repeats if one.values is not None],
     ):
         if some:
             return some[0]
@@ -281,8 +277,8 @@ def differences_table(judge: str, readings: Iterable[BothReadings]) -> Table:
         empty += both.prediction is not None and both.prediction.official_sha256 is None
         if both.differ:
             rows.append((_place(both), both.official.said, both.strict.said, both.why))
-    lifted = sum(bool(strict.stage) and not official.stage for strict, official in pairs)
-    left_out = sum(not strict.stage and bool(official.stage) for strict, official in pairs)
+    lifted = sum(strict.values is None and official.values is not None for strict, official in pairs)
+    left_out = sum(strict.values is not None and official.values is None for strict, official in pairs)
     return Table(
         title=f"Where the two readings differ, by {judge}",
         columns=("Sample", "Official", "Strict", "Why"),
@@ -321,7 +317,7 @@ def _opposite_effects(pairs: Iterable[tuple[Outcome, Outcome]], empty: int) -> t
 def _failures(outcomes: Iterable[Outcome]) -> dict[str, dict[str, int]]:
     counts: dict[str, Counter[str]] = {"prediction": Counter(), "judge": Counter(), "pending": Counter()}
     for one in outcomes:
-        if one.stage:
+        if one.values is None:
             counts[one.stage][one.kind] += 1
     return {stage: dict(sorted(some.items())) for stage, some in counts.items()}
 

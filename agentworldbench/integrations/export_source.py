@@ -236,7 +236,7 @@ def failure_of(answer: Answer, judge: JudgeRecord | None) -> Outcome | None:
     """What kept an answer from a score: by one judge, or without judge its own failure; None where nothing did."""
     if judge is not None:
         outcome = answer.judged[judge.digest].outcome
-        return outcome if outcome.stage else None
+        return outcome if outcome.values is None else None
     if answer.prediction is None:
         return Outcome(None, "pending", NOT_RUN)
     failure = answer.prediction.failure

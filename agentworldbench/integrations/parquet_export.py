@@ -200,7 +200,7 @@ def _judged(source: Source, answer: Answer, wanted: Wanted) -> Iterator[Row]:
 
 
 def _failed(outcome: Outcome | None) -> Row:
-    if outcome is None or not outcome.stage:
+    if outcome is None or outcome.values is not None:
         return {}
     return {
         "failure_stage": outcome.stage,

@@ -48,7 +48,7 @@ def block(
     """Scores of the samples `refs`; `values` holds those of the valid verdicts by sample id and column.
 
     A strict verdict has all columns; an official one can lack some, which then rest on fewer
-    samples; one without a total is not scored. Samples in `pending` have not been asked yet: they lower the coverage and no mean.
+    samples. Samples in `pending` have not been asked yet: they lower the coverage and no mean.
     """
     rows = [values[ref.id] for ref in refs if ref.id in values]
     asked = sum(ref.id not in pending for ref in refs)
@@ -72,9 +72,9 @@ def block(
     return Block(
         samples=len(refs),
         asked=asked,
-        scored=len(columns["total"]),
+        scored=len(rows),
         clusters=len({(ref.domain, ref.cluster) for ref in refs}),
-        coverage=len(columns["total"]) / len(refs) if refs else 0.0,
+        coverage=len(rows) / len(refs) if refs else 0.0,
         exclude=exclude,
         floor=floor,
         intervals=around("total"),

@@ -111,7 +111,7 @@ def panel_score(panel: Panel, epochs: Iterable[Judged]) -> PanelScore:
         values = None if one.failed else panel_values(panel, one.verdicts)
         pending = not one.failed and len(one.verdicts) < len(panel.places)
         broken = sum(verdict is None for verdict in one.verdicts.values())
-        good = values is not None and "total" in values and not pending
+        good = values is not None and not pending
         counts += PanelCounts(
             predictions=1,
             scored=int(good),
