@@ -128,6 +128,7 @@ def evaluate(
 
     `options` are the fields of `RunConfig` (`data`, `judge`, `tasks`, `limit`, `output`, …); `config` is a YAML file of
     the same names. The same call on the same `output` resumes. Raises an `AwbError` for everything a user can mend.
+    Keys come from the environment or `.env`.
 
     >>> run = evaluate(model="baseline/copy-last", data="mini")
     >>> run.results.rules.macro["rule_score"].floor

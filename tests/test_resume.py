@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -232,6 +233,27 @@ def test_the_callers_garbage_collection_is_as_before_whatever_happened(first: in
     finally:
         gc.set_threshold(*before)
     assert seen == [max(first, 10_000) if first else 0]
+
+
+def test_of_several_loops_the_last_to_end_leaves_garbage_collection_as_it_was() -> None:
+    """They need not end in the order in which they began."""
+    begun, ended = threading.Event(), threading.Event()
+
+    async def first() -> None:
+        begun.set()
+        assert await asyncio.to_thread(ended.wait, LIMIT_S)
+
+    async def second() -> None:
+        outer.start()
+        assert await asyncio.to_thread(begun.wait, LIMIT_S)
+
+    before = gc.get_threshold()
+    outer = threading.Thread(target=run_in_thread, args=(first,))
+    run_in_thread(second)
+    assert gc.get_threshold()[0] == 10_000, "the other one is still at work"
+    ended.set()
+    outer.join(LIMIT_S)
+    assert gc.get_threshold() == before
 
 
 TAILS = {

@@ -161,7 +161,6 @@ def parquet(
 
 
 def _tell(written: Written) -> None:
-
     for path in written.paths:
         put(str(path))
     for note in written.notes:

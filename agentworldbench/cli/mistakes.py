@@ -17,12 +17,12 @@ from typing import Any, Final
 import typer
 
 from agentworldbench.other_harnesses import COMMANDS, option_elsewhere
+from agentworldbench.records import OFFICIAL_DOMAINS
 
 _NEAR: Final = 0.75
 """How like two words must be (0 to 1) for one to be offered for the other."""
 _ASKING: Final = ("awb", "awb run", "awb infer", "awb judge", "awb score", "awb doctor", "awb estimate")
 """Commands whose options other harnesses have, too. `awb` itself: someone left out the command."""
-_DOMAINS: Final = frozenset(["mcp", "search", "terminal", "swe", "android", "web", "os"])
 
 
 def corrected(problem: typer.BadParameter) -> str:
@@ -96,7 +96,7 @@ def _loose_words(words: list[str], context: Any) -> str:
     """Where words without a flag belong, for commands that take none."""
     if _path(context) not in ("awb run", "awb infer", "awb doctor", "awb estimate"):
         return ""
-    if all(word in _DOMAINS for word in words):
+    if all(word in OFFICIAL_DOMAINS for word in words):
         given = [*(context.params.get("tasks") or []), *words]
         return f"; write domains with commas: --tasks {','.join(given)}"
     return f"; {_path(context)} takes flags alone, such as --model {words[0]}"

@@ -146,9 +146,8 @@ def _value(flag: Flag, value: Any) -> Any:
     if flag.name in ("model_name", "judge_model"):
         return f"openai-api/{value}"
     if flag.name == "data_dir":
-        return str(
-            Path.cwd() / expanded(value, flag.word)
-        )  # a folder, even if it is named `official` or the like
+        folder = expanded(value, flag.word)
+        return str(Path.cwd() / folder)  # a folder, even if it is named `official` or the like
     return value
 
 

@@ -169,7 +169,9 @@ def _next_to_drop(request: Request, turns: int, prompt: int, source: Source, lon
 
 def _unsent(prompt: int, source: Source, floor: int, context: int | None) -> Unsent:
     about = "about " if source == "estimated" else ""
-    message = f"{about}{count_text(prompt, 'prompt token leaves', 'prompt tokens leave')} less than {floor:,} of a context of {context or 0:,}"
+    leaves = count_text(prompt, "prompt token leaves", "prompt tokens leave")
+    whole = "the context" if context is None else f"a context of {context:,}"
+    message = f"{about}{leaves} less than {floor:,} of {whole}"
     return Unsent(Failure(kind=FailureKind.CONTEXT_OVERFLOW, message=message), prompt, source)
 
 

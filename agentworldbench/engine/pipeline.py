@@ -189,7 +189,7 @@ class Pipeline:
             again = reads(taken, unit.ref, later, self._predictor.model.limits.context)
             make = partial(predict, self._predictor, prompt, unit.epoch, read_again=again)
             with accounted(self._store.predictions, partial(unfinished_prediction, unit)) as attempts:
-                asker = partial(self._ask_first, answered, partial(self._ask, slot, attempts))
+                asker = partial(self._ask_and_yield, answered, partial(self._ask, slot, attempts))
                 prediction = await remembered(self._cache, asker, make)
             self._store.predictions.append(prediction)
             self._ledger.settle(unit.job, prediction)
@@ -262,7 +262,7 @@ class Pipeline:
     async def _ask(self, slot: Slot, attempts: list[Attempt], model: Model, request: Request) -> Answer:
         return await ask(model, request, slot, self._patience.max_retries, self._progress, attempts)
 
-    async def _ask_first(
+    async def _ask_and_yield(
         self, answered: Callable[[], None], asker: Asker, model: Model, request: Request
     ) -> Answer:
         """The answer, once nobody has a request to send: first the server has work again, then it is written down.

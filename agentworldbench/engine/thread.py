@@ -23,6 +23,9 @@ LOOK_UP: Final = 0.1
 process wakes nobody, and only the main thread may handle it."""
 OBJECTS: Final = 10_000
 """New containers (lists, records) after which garbage is looked for while the loop runs."""
+_LOCK: Final = threading.Lock()
+_before: list[tuple[int, ...]] = []
+"""For each loop that runs in this process, when garbage was looked for before the first of them began."""
 
 
 @contextlib.contextmanager
@@ -56,12 +59,17 @@ def _interrupts_told(stop: Callable[[], None]) -> Iterator[None]:
 def _cycles_sought_seldom() -> Iterator[None]:
     """Let Python look for cycles of garbage after `OBJECTS` new ones in place of 700: the many texts under way are gone
     through each time, which took a twentieth of the loop's time, and hardly anything of them is in a cycle."""
-    first, *others = gc.get_threshold()
-    gc.set_threshold(max(first, OBJECTS) if first else 0, *others)
+    with _LOCK:
+        _before.append(_before[0] if _before else gc.get_threshold())
+        first, *others = _before[0]
+        gc.set_threshold(max(first, OBJECTS) if first else 0, *others)
     try:
         yield
     finally:
-        gc.set_threshold(first, *others)
+        with _LOCK:
+            before = _before.pop()
+            if not _before:
+                gc.set_threshold(*before)
 
 
 def run_in_thread(

@@ -106,8 +106,6 @@ class Row:
         task = self._group.create_task(work(answered.set))
         task.add_done_callback(lambda _: answered.set())
         await answered.wait()
-        if self._writing is not None:
-            await asyncio.wait(
-                (self._writing,)
-            )  # where this is given up, that is not; the group tells what fails
+        if self._writing is not None:  # where this is given up, that is not; the group tells what fails
+            await asyncio.wait((self._writing,))
         self._writing = task

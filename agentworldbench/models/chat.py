@@ -146,7 +146,6 @@ def malformed(
 def _lost(usage: Usage, raw: str, secrets: tuple[str, ...], cost_usd: float | None) -> CallFailure:
     """The failure of a reply whose tokens arrive nowhere: neither as text nor as reasoning."""
     made = usage.completion_tokens or 0
-    made = usage.completion_tokens or 0
     message = (
         f"the reply has no text although {count_text(made, 'token was', 'tokens were')} made; "
         "is the server's reasoning parser right for this model?"
